@@ -390,6 +390,14 @@ impl Agent {
         }
     }
 
+    /// Whether another node owns the name that a request is about: it was the first to write it.
+    pub(super) fn is_of_another(&self, request: &Request) -> bool {
+        let Some((path, _)) = name(request) else { return false };
+        let Some(peers) = &self.peers else { return false };
+        let owner = if peers.owns(path) { Ok(None) } else { peers.directory.owner(path) };
+        matches!(owner, Ok(Some(Owner::There(_))))
+    }
+
     /// Whether this node owns a name, for a request of another node.
     pub(super) fn owns(&self, request: &Request) -> bool {
         let Some(peers) = &self.peers else { return false };

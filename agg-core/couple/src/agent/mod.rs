@@ -8,6 +8,7 @@ mod before;
 mod clients;
 mod disk;
 mod early;
+mod handover;
 mod links;
 mod listing;
 mod memory;

@@ -70,6 +70,12 @@ impl Agent {
             _ => None,
         };
         match message {
+            Message::Caller(caller) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.called(peer, &caller)?;
+                }
+            }
+            Message::Moved(ticket) => self.hear_moved(peer, ticket),
             Message::Join(number, who) => self.greet_remote(peer, number, &who),
             Message::Ask { process, ticket, request } => {
                 let request = Request::decode(&request)?;
@@ -179,10 +185,17 @@ impl Agent {
             return Ok(());
         }
         let remote = self.remote_process(peer, number)?;
+        if self.is_of_another(&request) {
+            self.tell(peer, &Message::Moved(ticket));
+            return Ok(());
+        }
         if !self.owns(&request) {
             let text = String::from("the node that was asked does not own the file any more");
             let reply = Reply::Failed(libc::ESTALE, text).encode();
             self.tell(peer, &Message::Answer(ticket, reply));
+            return Ok(());
+        }
+        if self.hands_over(peer, ticket, &request) {
             return Ok(());
         }
         let closed = match &request {

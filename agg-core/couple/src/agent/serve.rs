@@ -96,10 +96,10 @@ impl Agent {
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
         Some(match request {
-            Request::Open { ask, read, append, blocking, mode, .. } => {
+            Request::Open { ask, read, append, blocking, parts, mode } => {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
-                let waiting = Waiting { link, process, access, since, told: 0, mode, path };
+                let waiting = Waiting { link, process, access, since, told: 0, mode, parts, path };
                 self.open(waiting, ask, blocking);
                 return None;
             }

@@ -23,6 +23,8 @@ pub(super) struct Waiting {
     /// How often it was told of.
     pub(super) told: u32,
     pub(super) mode: u32,
+    /// The program fetches what it reads.
+    pub(super) parts: bool,
     pub(super) path: Path,
 }
 

@@ -36,6 +36,16 @@ pub(crate) struct Instance {
     number: u128,
 }
 
+impl Instance {
+    /// The agent that these words name: a host, and a number that no other agent has.
+    pub(crate) fn of_words(words: &str) -> Option<Self> {
+        let (host, number) = words.rsplit_once(' ')?;
+        let number = u128::from_str_radix(number, 16).ok()?;
+        let is_name = !host.is_empty() && !host.contains(['/', '\n', '\0']);
+        is_name.then(|| Self { host: host.into(), number })
+    }
+}
+
 /// Who owns a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -110,6 +120,11 @@ impl Directory {
                 let _ = fs::remove_file(entry.path());
             }
         }
+    }
+
+    /// Words that name this agent, for [`Instance::of_words`].
+    pub(crate) fn own_words(&self) -> String {
+        format!("{} {:032x}", self.own.host, self.own.number)
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -221,10 +236,13 @@ impl Directory {
     pub(crate) fn claim(&mut self, name: &[u8]) -> io::Result<Owner> {
         loop {
             if let Some(owner) = self.owner(name)? {
+                if owner == Owner::Here && !self.owns(name) {
+                    // Another agent has handed it over.
+                    self.owned.push(name.to_vec());
+                }
                 return Ok(owner);
             }
-            let number = format!("{:032x}", self.own.number);
-            let hidden = self.hidden(&[self.own.host.as_bytes(), number.as_bytes(), name])?;
+            let hidden = self.name_of(&self.own, name)?;
             let linked = fs::hard_link(&hidden, self.name_file(name));
             fs::remove_file(&hidden)?;
             match linked {
@@ -281,6 +299,28 @@ impl Directory {
             fs::remove_file(self.name_file(name))?;
         }
         Ok(())
+    }
+
+    /// Makes another agent the owner of a name of this one.
+    ///
+    /// # Errors
+    /// This agent does not own it; the system's; the file system has no locks.
+    pub(crate) fn hand_over(&mut self, name: &[u8], to: &Instance) -> io::Result<()> {
+        let _lock = self.lock()?;
+        if self.owner(name)? != Some(Owner::Here) {
+            return Err(io::Error::other("another agent owns it"));
+        }
+        let hidden = self.name_of(to, name)?;
+        let named = fs::rename(&hidden, self.name_file(name));
+        named.inspect_err(|_| drop(fs::remove_file(&hidden)))?;
+        self.owned.retain(|owned| owned != name);
+        Ok(())
+    }
+
+    /// A file that says that `owner` owns `name`.
+    fn name_of(&self, owner: &Instance, name: &[u8]) -> io::Result<PathBuf> {
+        let number = format!("{:032x}", owner.number);
+        self.hidden(&[owner.host.as_bytes(), number.as_bytes(), name])
     }
 
     /// Whether an agent has ended: nobody holds the lock of its node, or a later one does.

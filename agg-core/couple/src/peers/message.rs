@@ -47,6 +47,8 @@ impl Away {
 /// One message. The first group goes to the owner of a name, the second comes from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
+    /// Who the sender is: the agent that has made this connection.
+    Caller(String),
     /// A process of the sender's node will ask.
     Join(u64, RemoteProcess),
     /// What that process asks, as it asked; the answer carries this ticket.
@@ -83,6 +85,8 @@ pub(crate) enum Message {
     /// The memory was cut.
     IsCut(u64),
 
+    /// The request with this ticket is for another agent: its name has another owner now.
+    Moved(u64),
     /// The answer with this ticket.
     Answer(u64, Vec<u8>),
     /// The open with this ticket has succeeded.
@@ -157,6 +161,8 @@ impl Message {
             Message::Cut(area, size) => {
                 out.byte(12).number(*area).number(*size);
             }
+            Message::Caller(caller) => _ = out.byte(26).text(caller),
+            Message::Moved(ticket) => _ = out.byte(27).number(*ticket),
             other => other.encode_shared(&mut out),
         }
         out.0
@@ -240,6 +246,8 @@ impl Message {
             23 => Message::Memory(from.number()?, from.number()?, from.number()?),
             24 => Message::Gather(from.number()?, from.number()?, from.number()?),
             25 => Message::Offer(from.bytes()?, away(&mut from)?),
+            26 => Message::Caller(from.text()?),
+            27 => Message::Moved(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -306,6 +314,8 @@ mod tests {
             Message::Memory(1, 2, 3),
             Message::Gather(1, 2, 3),
             Message::Offer(b"/d/f".to_vec(), away),
+            Message::Caller("node2 00ff".into()),
+            Message::Moved(1),
         ]
     }
 
@@ -339,7 +349,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..26_usize,
+            which in 0..28_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

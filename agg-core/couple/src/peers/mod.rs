@@ -17,8 +17,8 @@ mod shared;
 pub(crate) mod twin;
 
 pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting};
-use directory::{Directory, Instance};
-pub(crate) use directory::{Owner, shown};
+use directory::Directory;
+pub(crate) use directory::{Instance, Owner, shown};
 pub(crate) use hosted::Hosted;
 pub(crate) use listing::{Listing, page};
 pub(crate) use message::{Away, Message, RemoteProcess};
@@ -26,6 +26,7 @@ use offers::Offers;
 pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;
+use crate::protocol::bad;
 use crate::registry::{Area, Path, Process};
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
@@ -70,6 +71,8 @@ pub(crate) struct Peers {
     pub(crate) directory: Directory,
     /// Those that this agent has connected to.
     known: BTreeMap<Peer, Instance>,
+    /// Those that have connected to this agent and said who they are.
+    callers: BTreeMap<Peer, Instance>,
     owners: BTreeMap<Path, Option<Peer>>,
     /// Processes of this node that owners know.
     pub(crate) joined: BTreeSet<(Peer, Process)>,
@@ -137,6 +140,7 @@ impl Peers {
             link,
             directory,
             known: BTreeMap::new(),
+            callers: BTreeMap::new(),
             owners: BTreeMap::new(),
             joined: BTreeSet::new(),
             tickets: BTreeMap::new(),
@@ -261,7 +265,39 @@ impl Peers {
             result => result?,
         };
         self.known.insert(peer, instance.clone());
+        let caller = self.directory.own_words();
+        self.say(peer, &Message::Caller(caller), Body::None)?;
         Ok(Some(peer))
+    }
+
+    /// An agent that has connected says who it is.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent says.
+    pub(crate) fn called(&mut self, peer: Peer, words: &str) -> io::Result<()> {
+        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
+        self.callers.insert(peer, instance);
+        Ok(())
+    }
+
+    /// Who has connected.
+    pub(crate) fn caller(&self, peer: Peer) -> Option<&Instance> {
+        self.callers.get(&peer)
+    }
+
+    /// Makes another agent the owner of a name of this one.
+    ///
+    /// # Errors
+    /// The system's; this agent does not own the name.
+    pub(crate) fn hand_over(&mut self, path: &[u8], to: &Instance) -> io::Result<()> {
+        self.directory.hand_over(path, to)?;
+        self.owners.remove(path);
+        Ok(())
+    }
+
+    /// The owner of a name is to be looked up anew.
+    pub(crate) fn forget_owner(&mut self, path: &[u8]) {
+        self.owners.remove(path);
     }
 
     /// The node of an agent that this one has connected to.
@@ -274,6 +310,7 @@ impl Peers {
     /// Whether that agent has ended, so that they are free.
     pub(crate) fn forget(&mut self, peer: Peer) -> bool {
         self.later.remove(&peer);
+        self.callers.remove(&peer);
         let instance = self.known.remove(&peer);
         let instance = instance.filter(|instance| self.directory.is_dead(instance));
         let names: Vec<Path> = self

@@ -91,6 +91,28 @@ impl Registry {
         self.waits.remove(&wait);
     }
 
+    /// The same; what it was for.
+    pub(crate) fn take_wait(&mut self, wait: u64) -> Option<Ask> {
+        self.waits.remove(&wait).map(|(_, ask)| ask)
+    }
+
+    /// Whether nothing was ever written under a name that this agent knows of: it has readers that
+    /// wait, at most.
+    pub(crate) fn is_unwritten(&self, path: &[u8]) -> bool {
+        let is_new = |name: &Name| {
+            let ended = name.ended.values().chain(name.removed.values()).all(|at| *at == 0);
+            let is_alive = name.dead.is_none() && name.aborted.is_empty();
+            name.last == 0 && name.writer.is_none() && !name.emptied && is_alive && ended
+        };
+        self.names.get(path).is_none_or(is_new)
+    }
+
+    /// Nothing is known of a name any more.
+    pub(crate) fn forget_name(&mut self, path: &[u8]) {
+        self.names.remove(path);
+        self.touch(path);
+    }
+
     /// The next wait that ends now, and how.
     pub fn ready(&mut self) -> Option<(u64, Answer)> {
         let waits: Vec<u64> = self.waits.keys().copied().collect();

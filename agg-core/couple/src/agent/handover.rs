@@ -1,0 +1,72 @@
+//! A name moves to the node of its first writer. Readers that came first have only waited, so that
+//! nothing is known of the name but its owner; where the bytes are made is the better place for it.
+
+use super::Agent;
+use super::waits::Waiting;
+use crate::peers::Message;
+use crate::protocol::Request;
+use crate::registry::{Ask, Path};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_link::Peer;
+
+impl Agent {
+    /// Makes the node of `peer` the owner of the name that its process wants to write, if nothing
+    /// was written under it yet. False if this node stays the owner.
+    pub(super) fn hands_over(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
+        let Request::Open { ask, .. } = request else { return false };
+        let Some(to) = self.peers.as_ref().and_then(|peers| peers.caller(peer)) else {
+            return false;
+        };
+        let waits_to_write = |one: &Waiting| one.access.write && one.path == ask.path;
+        let is_first = ask.write && self.registry.is_unwritten(&ask.path);
+        if !is_first || self.waits.values().any(waits_to_write) {
+            return false;
+        }
+        let (path, to) = (ask.path.clone(), to.clone());
+        let Some(peers) = &mut self.peers else { return false };
+        if let Err(error) = peers.hand_over(&path, &to) {
+            log!(Level::Debug, "agent: a name stays on this node: {error}");
+            return false;
+        }
+        self.registry.forget_name(&path);
+        self.tell(peer, &Message::Moved(ticket));
+        self.send_readers_away(&path);
+        true
+    }
+
+    /// Lets the opens that wait for a name ask its new owner.
+    fn send_readers_away(&mut self, path: &Path) {
+        let waits: Vec<u64> =
+            self.waits.iter().filter(|(_, one)| one.path == *path).map(|(wait, _)| *wait).collect();
+        for wait in waits {
+            let (waiting, ask) = (self.waits.remove(&wait), self.registry.take_wait(wait));
+            let (Some(waiting), Some(ask)) = (waiting, ask) else { continue };
+            let peers = self.peers.as_mut();
+            match peers.and_then(|peers| peers.answers.remove(&waiting.link)) {
+                Some((peer, ticket)) => _ = self.tell(peer, &Message::Moved(ticket)),
+                None => self.serve_again(waiting.link, waiting.process, open(&waiting, ask)),
+            }
+        }
+    }
+
+    /// An agent that was asked does not own the name any more: its new owner is asked.
+    pub(super) fn hear_moved(&mut self, peer: Peer, ticket: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        if peers.tickets.get(&ticket).is_none_or(|kept| kept.peer != peer) {
+            return;
+        }
+        let Some(kept) = peers.tickets.remove(&ticket) else { return };
+        peers.forget_owner(&kept.path);
+        if let Ok(request) = Request::decode(&kept.request) {
+            self.serve_again(kept.link, kept.process, request);
+        }
+    }
+}
+
+/// The request of an open that waits.
+fn open(waiting: &Waiting, ask: Ask) -> Request {
+    let (read, append) = (waiting.access.read, waiting.access.append);
+    let (parts, mode) = (waiting.parts, waiting.mode);
+    Request::Open { ask, read, append, blocking: true, parts, mode }
+}
