@@ -80,7 +80,8 @@ int main(int argc, char **argv) {
     uint64_t width = slabs ? all / ROWS : all, count = part.rows * part.columns;
     uint64_t *data = malloc(count * 8 + 8);
     int array[2] = {slabs ? ROWS : 1, (int)width};
-    int sizes[2] = {(int)part.rows, (int)part.columns}, starts[2] = {(int)part.row, (int)part.column};
+    int sizes[2] = {(int)part.rows, (int)part.columns};
+    int starts[2] = {(int)part.row, (int)part.column};
     MPI_Datatype tile;
     MPI_Type_create_subarray(2, array, sizes, starts, MPI_ORDER_C, MPI_UINT64_T, &tile);
     MPI_Type_commit(&tile);

@@ -254,10 +254,10 @@ fn when_the_agent_of_an_owner_is_killed_readers_are_told_and_the_file_works_agai
 #[test]
 fn a_file_that_is_cut_while_another_host_than_its_owner_writes_it_has_no_bytes_of_before() {
     let Some(user) = User::new(2) else { return };
+    // The host of the first writer owns the name.
+    succeeds(user.start("node1", &["write", "/coupled/cut", "1", "1", "1000"]));
     let reader = user.start("node1", &["read", "/coupled/cut", "1", "4", "1000"]);
-    // The host of the first open owns the name.
-    std::thread::sleep(Duration::from_millis(500));
-    succeeds(user.start("node2", &["rewrite", "/coupled/cut", "1", "4", "1000"]));
+    succeeds(user.start("node2", &["rewrite", "/coupled/cut", "2", "4", "1000"]));
     succeeds(reader);
 }
 
@@ -408,10 +408,11 @@ fn a_writer_whose_owner_cannot_be_reached_when_it_closes_is_told() {
     // One node alone writes, and two do.
     for (number, hosts) in [&["node2"][..], &["node1", "node2"]].into_iter().enumerate() {
         let file = format!("/coupled/cut{number}");
-        let reader = user.start("node1", &["read", &file, "1", "1", PARTS]);
-        std::thread::sleep(Duration::from_millis(500));
+        // The host of the first writer owns the name.
+        succeeds(user.start("node1", &["write", &file, "1", "1", PARTS]));
+        let reader = user.start("node1", &["read", &file, "1", "2", PARTS]);
         let hold = |host: &&str| {
-            let mut child = user.start(host, &["hold", &file, "1", "1", PARTS, "2000"]);
+            let mut child = user.start(host, &["hold", &file, "2", "2", PARTS, "2000"]);
             first_line(&mut child);
             child
         };

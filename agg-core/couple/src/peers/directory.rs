@@ -397,6 +397,31 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_its_owner_hands_over_is_the_other_agents_and_goes_with_that() {
+        let (_scratch, place) = place();
+        let (mut one, mut two) = (on(&place, "a"), on(&place, "b"));
+        assert_eq!(one.claim(b"/f").unwrap(), Owner::Here);
+        let other = Instance::of_words(&two.own_words()).unwrap();
+        assert_eq!(other, two.own);
+        two.hand_over(b"/f", &other).unwrap_err();
+        one.hand_over(b"/f", &other).unwrap();
+        assert!(!one.owns(b"/f"));
+        assert_eq!(one.claim(b"/f").unwrap(), Owner::There(two.own.clone()));
+        assert_eq!(two.claim(b"/f").unwrap(), Owner::Here);
+        one.withdraw();
+        assert_eq!(two.owner(b"/f").unwrap(), Some(Owner::Here));
+        two.withdraw();
+        assert_eq!(one.owner(b"/f").unwrap(), None);
+    }
+
+    #[test]
+    fn words_that_name_no_agent_are_refused() {
+        for words in ["", "node", "node x", " 1", "a/b 1", "a\nb 1", "node 1x"] {
+            assert_eq!(Instance::of_words(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
     fn what_a_killed_agent_of_this_node_left_is_removed() {
         let (_scratch, place) = place();
         let other = on(&place, "another").hidden(&[]).unwrap();

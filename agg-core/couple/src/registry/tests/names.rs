@@ -94,3 +94,17 @@ fn a_reader_that_removes_what_it_has_not_read_goes_on_behind_it() {
     assert_eq!(scene.take(3), 1, "others read it");
     assert_eq!(scene.take(2), 2);
 }
+
+#[test]
+fn a_name_is_unwritten_until_its_first_generation_begins_whoever_waits_for_it() {
+    let mut scene = Scene::with(&[1, 2]);
+    let path = FILE.as_bytes();
+    assert!(scene.registry.is_unwritten(path), "nobody has named it");
+    scene.wait(2);
+    assert!(scene.registry.is_unwritten(path), "a reader waits");
+    scene.make(1);
+    assert!(!scene.registry.is_unwritten(path));
+    scene.end(1, true);
+    assert!(!scene.registry.is_unwritten(path), "its generation is kept");
+    assert!(scene.registry.take_wait(1).is_some() || scene.ready().is_some());
+}
