@@ -3,6 +3,7 @@
 use super::tests::{FILE, Scene};
 use super::*;
 use crate::peers::Message;
+use crate::peers::differences::Differences;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Answer, Ask, Who};
 use aggio_link::{Peer, Received};
@@ -34,9 +35,9 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
 
 /// The body of a message with one part.
 fn body(offset: u64, bytes: &[u8]) -> Received {
-    let mut out = crate::protocol::Writer::default();
-    out.number(offset).bytes(bytes);
-    Received::Bytes(out.0)
+    let mut differences = Differences::default();
+    differences.add(offset, bytes);
+    Received::Bytes(differences.into_body())
 }
 
 #[test]

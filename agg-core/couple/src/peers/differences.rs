@@ -23,7 +23,7 @@ impl Differences {
         put(&mut self.bytes, offset - self.end);
         put(&mut self.bytes, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
-        self.end = offset + bytes.len() as u64;
+        self.end = offset.saturating_add(bytes.len() as u64);
     }
 
     /// Length of the body in bytes.
