@@ -37,6 +37,8 @@ pub struct Settings {
     pub agent: String,
     /// `AGGIO_COUPLE`: which files programs exchange in memory, and how.
     pub couple: Vec<CoupleRule>,
+    /// What is wrong in rules of coupled files that are void, until it is told.
+    couple_faults: Vec<String>,
     /// `AGGIO_COUPLE_DIR`: where such programs find each other; empty for the user's own place.
     pub couple_dir: String,
     /// `AGGIO_COUPLE_LINK`: by what agents of several nodes reach each other.
@@ -76,6 +78,7 @@ impl Default for Settings {
             blobs: Vec::new(),
             agent: String::new(),
             couple: Vec::new(),
+            couple_faults: Vec::new(),
             couple_dir: String::new(),
             couple_link: CoupleLink::Tcp,
             measures: true,
@@ -168,7 +171,7 @@ variables! {
         [:numrecs=wait|now][:keep=read|N][:persist=no|yes|after][:budget=SIZE]\
         [:spill=DIRECTORY][:level=memory|process][:full=wait|drop]\
         [:on_writer_death=error|wait|file],..." = "no file",
-        |s, text| couple::set(&mut s.couple, text);
+        set_couple;
     /// Where programs find those that they exchange files with: a directory of the user's, which
     /// nobody else may enter. It is made if it is missing.
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
@@ -274,6 +277,9 @@ impl Settings {
                 complaints.value("environment", known.name, &value, known.accepted);
             }
         }
+        for fault in std::mem::take(&mut settings.couple_faults) {
+            complaints.text("environment", fault);
+        }
         if let Some(why) = aggio_base::log::problem(&settings.log_file) {
             let text = format!("AGGIO_LOG_FILE={:?} cannot be written: {why}", settings.log_file);
             complaints.text("environment", text);
@@ -365,6 +371,12 @@ fn set_costs(settings: &mut Settings, text: &str) -> bool {
         "assumed" => false,
         _ => return false,
     };
+    true
+}
+
+/// What is wrong makes single rules void, which is told rule by rule.
+fn set_couple(settings: &mut Settings, text: &str) -> bool {
+    settings.couple_faults = couple::set(&mut settings.couple, text);
     true
 }
 

@@ -191,7 +191,8 @@ impl Default for Limits {
             queue: 64 << 20,
             strangers: 64,
             introduction: Duration::from_secs(5),
-            patience: Duration::from_secs(8),
+            // TCP sends what was lost again after 13 s at the latest if a link is down for 10 s.
+            patience: Duration::from_secs(20),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `AGGIO_COUPLE`: which files programs exchange in memory, and how.
 
 use aggio_base::pattern::{self, Pattern};
+use aggio_base::spelling;
 use std::sync::Arc;
 
 /// Which generation of a file an open for reading means.
@@ -108,61 +109,80 @@ pub struct Options {
     pub survives: bool,
 }
 
+/// The keys of a rule, and the values that each accepts.
+const KEYS: &[(&str, &str)] = &[
+    ("gen", "next or latest"),
+    ("ready", "close, sync or step"),
+    ("numrecs", "wait or now"),
+    ("keep", "read or a number from 1 on"),
+    ("persist", "no, yes or after"),
+    ("budget", "a size from 1 on, with K, M or G for powers of 1024"),
+    ("spill", "the absolute name of a directory"),
+    ("level", "memory or process"),
+    ("full", "wait or drop"),
+    ("on_writer_death", "error, wait or file"),
+];
+
 /// One rule of the list; the first that names a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoupleRule {
     pattern: Pattern,
     /// How its files are exchanged.
     pub options: Options,
+    /// Something in it is wrong: its files are not coupled, by later rules either.
+    is_void: bool,
 }
 
-/// Reads a list of rules; `false`, and nothing changes, if an option or its value is unknown.
-pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> bool {
-    let parts = pattern::list_parts(text);
-    let read: Option<Vec<CoupleRule>> = parts.into_iter().map(CoupleRule::read).collect();
-    read.map(|read| *rules = read).is_some()
+/// Reads a list of rules. A rule in which something is wrong is void; what is wrong in each.
+pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    rules.clear();
+    for text in pattern::list_parts(text) {
+        rules.push(CoupleRule::read(text).unwrap_or_else(|fault| {
+            let what = format!("AGGIO_COUPLE: the rule {text:?} is void: {fault}");
+            faults.push(format!("{what}; the files that it names are not coupled"));
+            CoupleRule { is_void: true, ..CoupleRule::new(pattern_of(text)) }
+        }));
+    }
+    faults
+}
+
+/// What stands before the first key.
+fn pattern_of(text: &str) -> &str {
+    text.split_once(':').map_or(text, |(pattern, _)| pattern).trim()
 }
 
 impl CoupleRule {
     /// The rule for files that `pattern` names, with all options as they are by default.
     pub fn new(pattern: &str) -> Self {
-        Self { pattern: Pattern::new(pattern), options: Options::default() }
+        let pattern = Pattern::new(pattern);
+        Self { pattern, options: Options::default(), is_void: false }
     }
 
-    fn read(text: &str) -> Option<Self> {
-        let mut words = text.split(':').map(str::trim);
-        let mut rule = Self::new(words.next().filter(|pattern| !pattern.is_empty())?);
-        for word in words {
-            let (key, value) = word.split_once('=')?;
-            let options = &mut rule.options;
-            match (key.trim(), value.trim()) {
-                ("gen", "next") => options.pick = Pick::Next,
-                ("gen", "latest") => options.pick = Pick::Latest,
-                ("ready", "close") => (options.at_sync, options.at_step) = (false, false),
-                ("ready", "sync") => (options.at_sync, options.at_step) = (true, false),
-                ("ready", "step") => (options.at_sync, options.at_step) = (false, true),
-                ("numrecs", "wait") => options.records_now = false,
-                ("numrecs", "now") => options.records_now = true,
-                ("spill", path) => options.spill = Some(directory(path)?),
-                ("level", "memory") => options.survives = false,
-                ("level", "process") => options.survives = true,
-                ("persist", "no") => options.persist = Persist::No,
-                ("persist", "yes") => options.persist = Persist::Yes,
-                ("persist", "after") => options.persist = Persist::After,
-                ("budget", size) => options.budget = bytes(size).filter(|bytes| *bytes > 0)?,
-                ("full", "wait") => options.full = Full::Wait,
-                ("full", "drop") => options.full = Full::Drop,
-                ("keep", "read") => options.keep = 0,
-                ("keep", count) => options.keep = count.parse().ok().filter(|count| *count > 0)?,
-                ("on_writer_death", "error") => options.death = WriterDeath::Error,
-                ("on_writer_death", "wait") => options.death = WriterDeath::Wait,
-                ("on_writer_death", "file") => options.death = WriterDeath::File,
-                _ => return None,
+    /// The rule, or what is wrong in it.
+    fn read(text: &str) -> Result<Self, String> {
+        let pattern = pattern_of(text);
+        if pattern.is_empty() {
+            return Err("it has no pattern".into());
+        }
+        let mut rule = Self::new(pattern);
+        for word in text.split(':').skip(1).map(str::trim) {
+            let Some((key, value)) = word.split_once('=') else {
+                return Err(format!("{word:?} is not of the form key=value"));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            let Some((_, accepted)) = KEYS.iter().find(|(known, _)| *known == key) else {
+                return Err(unknown(key));
+            };
+            if rule.options.set(key, value).is_none() {
+                return Err(format!("{key}={value:?} is not accepted, but {accepted}"));
             }
         }
-        let Options { survives, spill, .. } = &rule.options;
-        // What is to survive the agent needs a place outside of it.
-        (!survives || spill.is_some()).then_some(rule)
+        if rule.options.survives && rule.options.spill.is_none() {
+            // What is to survive the agent needs a place outside of it.
+            return Err("level=process needs a directory: spill=DIRECTORY".into());
+        }
+        Ok(rule)
     }
 
     /// Which files it means.
@@ -182,8 +202,46 @@ impl CoupleRule {
             return None;
         }
         let path = pattern::absolute(path, super::working_directory);
-        rules.iter().find(|rule| rule.pattern.means(&path))
+        rules.iter().find(|rule| rule.pattern.means(&path)).filter(|rule| !rule.is_void)
     }
+}
+
+impl Options {
+    /// Gives a key of a rule a value; `None` if it does not accept that.
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        match (key, value) {
+            ("gen", "next") => self.pick = Pick::Next,
+            ("gen", "latest") => self.pick = Pick::Latest,
+            ("ready", "close") => (self.at_sync, self.at_step) = (false, false),
+            ("ready", "sync") => (self.at_sync, self.at_step) = (true, false),
+            ("ready", "step") => (self.at_sync, self.at_step) = (false, true),
+            ("numrecs", "wait") => self.records_now = false,
+            ("numrecs", "now") => self.records_now = true,
+            ("spill", path) => self.spill = Some(directory(path)?),
+            ("level", "memory") => self.survives = false,
+            ("level", "process") => self.survives = true,
+            ("persist", "no") => self.persist = Persist::No,
+            ("persist", "yes") => self.persist = Persist::Yes,
+            ("persist", "after") => self.persist = Persist::After,
+            ("budget", size) => self.budget = bytes(size).filter(|bytes| *bytes > 0)?,
+            ("full", "wait") => self.full = Full::Wait,
+            ("full", "drop") => self.full = Full::Drop,
+            ("keep", "read") => self.keep = 0,
+            ("keep", count) => self.keep = count.parse().ok().filter(|count| *count > 0)?,
+            ("on_writer_death", "error") => self.death = WriterDeath::Error,
+            ("on_writer_death", "wait") => self.death = WriterDeath::Wait,
+            ("on_writer_death", "file") => self.death = WriterDeath::File,
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// What is said of a key that there is not.
+fn unknown(key: &str) -> String {
+    let nearest = spelling::nearest(key, KEYS.iter().map(|(known, _)| *known));
+    let meant = nearest.map(|nearest| format!("; did you mean {nearest}?"));
+    format!("it has the unknown key {key:?}{}", meant.unwrap_or_default())
 }
 
 /// An absolute name of a directory.
@@ -208,7 +266,7 @@ mod tests {
 
     fn rules(text: &str) -> Option<Vec<CoupleRule>> {
         let mut rules = Vec::new();
-        set(&mut rules, text).then_some(rules)
+        set(&mut rules, text).is_empty().then_some(rules)
     }
 
     #[test]
@@ -259,14 +317,41 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_or_value_makes_all_rules_void() {
+    fn a_rule_with_an_unknown_option_or_value_is_void() {
         let bad =
             ["a:gen", "a:gen=first", "a:fast=yes", "a:keep=0", "a:keep=-1", "a,b:", ":keep=1"];
         let places = ["a:spill=", "a:spill=x", "a:level=process", "a:level=disk:spill=/x"];
         let later = ["a:numrecs=3", "a:matchers=2", "a:block=1M"];
         let sizes = ["a:budget=0", "a:budget=1T", "a:budget=18446744073709551615K", "a:budget="];
         for text in [&bad[..], &places[..], &later[..], &sizes[..]].concat() {
-            assert_eq!(rules(text), None, "{text}");
+            let mut rules = Vec::new();
+            assert_eq!(set(&mut rules, text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_void_rule_leaves_the_others_and_takes_its_files_out_of_them() {
+        let mut rules = Vec::new();
+        let faults = set(&mut rules, "a.nc:keep=2,b.nc:kep=3:gen=latest,*.nc,*.h5:keep=few");
+        let of = |path| CoupleRule::of(&rules, path).map(|rule| rule.options.keep);
+        assert_eq!([of("/d/a.nc"), of("/d/b.nc"), of("/d/c.nc")], [Some(2), None, Some(0)]);
+        assert_eq!(of("/d/x.h5"), None);
+        assert!(faults[0].contains("\"b.nc:kep=3:gen=latest\"") && faults[0].contains("\"kep\""));
+        assert!(faults[0].contains("did you mean keep?"), "{faults:?}");
+        assert!(faults[1].contains("keep=\"few\" is not accepted"), "{faults:?}");
+        assert_eq!(faults.len(), 2);
+    }
+
+    #[test]
+    fn each_key_of_the_table_has_a_value_that_is_taken_and_none_is_missing() {
+        for (key, accepted) in KEYS {
+            let first = accepted.split([' ', ',']).next().unwrap();
+            let value = match *key {
+                "budget" => "1G",
+                "spill" => "/d",
+                _ => first,
+            };
+            assert!(Options::default().set(key, value).is_some(), "{key}={value}");
         }
     }
 }
