@@ -4,6 +4,7 @@
 use aggio_tests::hosts::{CoupledHosts, Plan};
 use aggio_tests::{Mpi, compile, factor, installed};
 use std::path::Path;
+use std::time::Duration;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
@@ -18,6 +19,8 @@ struct Exchange<'a> {
     /// How much of its part a reader reads; 0 for all.
     percent: u32,
     reader_first: bool,
+    /// Milliseconds between the writer's generations.
+    pause: &'a str,
 }
 
 const PLAIN: Exchange<'static> = Exchange {
@@ -27,12 +30,25 @@ const PLAIN: Exchange<'static> = Exchange {
     kibibytes: 1024,
     percent: 0,
     reader_first: false,
+    pause: "0",
 };
 
 impl Exchange<'_> {
     /// Both jobs succeed, and find every value.
     #[track_caller]
     fn is_right(&self, place: &CoupledHosts, writer: &Mpi, reader: &Mpi) {
+        self.is_right_while(place, writer, reader, || ());
+    }
+
+    /// The same although something happens while they run.
+    #[track_caller]
+    fn is_right_while(
+        &self,
+        place: &CoupledHosts,
+        writer: &Mpi,
+        reader: &Mpi,
+        happens: impl FnOnce(),
+    ) {
         let what = format!("{self:?}, {} -> {}", writer.name, reader.name);
         let (writers, readers) = self.hosts;
         let (file, size) = (place.file("parts.dat"), self.kibibytes.to_string());
@@ -44,7 +60,8 @@ impl Exchange<'_> {
         };
         let write = || {
             let program = compile("coupled_parts.c", writer);
-            place.spread(writer, (1, writers), &program, &words("write")).spawn().expect("mpirun")
+            let mut job = place.spread(writer, (1, writers), &program, &words("write"));
+            job.env("PAUSE", self.pause).spawn().expect("mpirun")
         };
         let read = || {
             let (hosts, program) =
@@ -53,11 +70,14 @@ impl Exchange<'_> {
         };
         let (wrote, text) = if self.reader_first {
             let reads = read();
-            std::thread::sleep(std::time::Duration::from_millis(500));
-            (place.succeeds(&what, write()), place.succeeds(&what, reads))
+            std::thread::sleep(Duration::from_millis(500));
+            let writes = write();
+            happens();
+            (place.succeeds(&what, writes), place.succeeds(&what, reads))
         } else {
             let writes = write();
             let reads = read();
+            happens();
             (place.succeeds(&what, writes), place.succeeds(&what, reads))
         };
         for generation in 1..=3 {
@@ -136,5 +156,45 @@ fn the_bytes_of_one_writer_go_to_the_hosts_that_read_them_and_nowhere_else() {
         let moved = traffic_of_one_writer(&place, &mpi, 1);
         // Pieces of 1 MiB are fetched whole, here two of 32 MiB.
         assert!(moved[0].0 < 0.03 + 2.0 / 32.0, "{}: {moved:?}", mpi.name);
+    }
+}
+
+/// A job of one host writes slowly for one of another host.
+const SLOW: Exchange<'static> =
+    Exchange { hosts: (1, 1), kibibytes: 20 << 10, pause: "700", ..PLAIN };
+
+#[test]
+fn a_link_that_is_down_for_ten_seconds_delays_what_is_written_and_loses_nothing() {
+    let Some(place) = place(Plan::new(2, 1)) else { return };
+    for mpi in installed().into_iter().take(1) {
+        let link = |state| {
+            place.cluster.output("node2", &["ip", "link", "set", "eth0", state]);
+        };
+        SLOW.is_right_while(&place, &mpi, &mpi, || {
+            std::thread::sleep(Duration::from_millis(1500));
+            link("down");
+            std::thread::sleep(Duration::from_secs(10));
+            link("up");
+        });
+    }
+}
+
+#[test]
+fn an_agent_that_is_stopped_for_five_seconds_delays_and_loses_nothing() {
+    let Some(place) = place(Plan::new(2, 1)) else { return };
+    for mpi in installed().into_iter().take(1) {
+        for host in ["node1", "node2"] {
+            let signal = |signal: &str| {
+                // It may have ended, or not have begun.
+                let command = format!("pkill -{signal} -f 'agent --foregroun[d]' || true");
+                place.cluster.output(host, &["sh", "-c", &command]);
+            };
+            SLOW.is_right_while(&place, &mpi, &mpi, || {
+                std::thread::sleep(Duration::from_millis(1500));
+                signal("STOP");
+                std::thread::sleep(Duration::from_secs(5));
+                signal("CONT");
+            });
+        }
     }
 }
