@@ -119,6 +119,17 @@ fn three_hosts_write_generations_for_three_others() {
 }
 
 #[test]
+fn generations_that_are_like_the_one_before_and_integers_in_doubles_are_read_as_they_were_written()
+{
+    let Some(place) = place(Plan::new(4, 1)) else { return };
+    for mpi in installed() {
+        for values in ["zeros", "integers"] {
+            Exchange { values, kibibytes: 4 << 10, ..PLAIN }.is_right(&place, &mpi, &mpi);
+        }
+    }
+}
+
+#[test]
 fn hosts_that_share_a_pid_namespace_are_nodes_of_their_own() {
     let Some(place) = place(Plan::new(4, 1).share_processes()) else { return };
     for mpi in installed() {

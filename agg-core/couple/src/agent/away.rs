@@ -96,6 +96,7 @@ impl Agent {
             | Request::Resize(handle, _)
             | Request::Announce(handle, _)
             | Request::ChildLost(handle)
+            | Request::Wrote(handle)
                 if handle >= AWAY =>
             {
                 if let Answered::No(request) = self.serve_shared(link, process, request) {
@@ -198,6 +199,7 @@ impl Agent {
             Some(Held { theirs, key, .. }) => {
                 let request = match request {
                     Request::ChildLost(_) => Request::ChildLost(theirs),
+                    Request::Wrote(_) => Request::Wrote(theirs),
                     Request::Check(_, moved) => Request::Check(theirs, *moved),
                     _ => Request::Check(theirs, 0),
                 };

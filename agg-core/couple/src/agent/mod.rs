@@ -359,12 +359,13 @@ impl Agent {
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
         if quiet && !self.any_dies(&generation.writers) {
-            let copy_of = generation.copy_of;
+            let (copy_of, written) = (generation.copy_of, generation.written);
             self.note_peak();
             if let Err(error) = self.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
             }
-            let Some(changed) = self.is_changed(area, copy_of) else { return Ok(()) };
+            let changed = if written { Some(true) } else { self.is_changed(area, copy_of) };
+            let Some(changed) = changed else { return Ok(()) };
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
             self.registry.weigh(area, 512 * stat.blocks);

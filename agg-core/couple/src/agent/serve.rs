@@ -130,6 +130,10 @@ impl Agent {
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
             Request::ChildLost(handle) => self.lose_child(process, handle),
+            Request::Wrote(handle) => match self.registry.wrote(process, handle) {
+                true => Reply::Done,
+                false => self.lost(process, handle),
+            },
             // All bytes that there are are on this node.
             Request::Fetch(..) => Reply::Whole,
             // The bytes that others see are those of this node.

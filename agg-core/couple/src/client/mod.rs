@@ -161,6 +161,16 @@ impl Client {
         self.order(&Request::Close(handle, moved))
     }
 
+    /// Says that the process has written to what `handle` was opened to write, before it closes the
+    /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is a
+    /// new one by that.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn wrote(&self, handle: u64) -> io::Result<()> {
+        self.order(&Request::Wrote(handle))
+    }
+
     /// Takes an open back that the caller cannot use, after its descriptor is closed. A generation
     /// that it began is given up, unless somebody else has opened that.
     ///

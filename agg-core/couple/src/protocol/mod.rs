@@ -21,7 +21,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x08";
+const BEGINNING: [u8; 4] = *b"AGC\x09";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,8 @@ pub(crate) enum Request {
     Resize(u64, u64),
     /// [`super::Client::lose_child`]
     ChildLost(u64),
+    /// [`super::Client::wrote`]
+    Wrote(u64),
     /// [`super::Client::fetch`]: the handle, and which bytes.
     Fetch(u64, Vec<Extent>),
 }
@@ -158,6 +160,7 @@ impl Request {
             Request::Renew(handle) => _ = out.byte(20).number(*handle),
             Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
             Request::ChildLost(handle) => _ = out.byte(22).number(*handle),
+            Request::Wrote(handle) => _ = out.byte(24).number(*handle),
             Request::Fetch(handle, extents) => {
                 out.byte(23).number(*handle).list(extents, |out, extent| {
                     out.number(extent.offset).number(extent.len);
@@ -253,6 +256,7 @@ impl Request {
             20 => Request::Renew(from.number()?),
             21 => Request::Resize(from.number()?, from.number()?),
             22 => Request::ChildLost(from.number()?),
+            24 => Request::Wrote(from.number()?),
             23 => Request::Fetch(
                 from.number()?,
                 from.list(|from| Ok(Extent::new(from.number()?, from.number()?)))?,

@@ -71,6 +71,7 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Spoil),
         any::<u64>().prop_map(Request::Renew),
         any::<u64>().prop_map(Request::ChildLost),
+        any::<u64>().prop_map(Request::Wrote),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
         any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {

@@ -107,6 +107,13 @@ impl Registry {
         }
     }
 
+    /// A process has written to what it has open; false if it has no such open.
+    pub fn wrote(&mut self, process: Process, handle: Handle) -> bool {
+        let open = self.opens.get(&handle).filter(|open| open.process == process && open.write);
+        let generation = open.and_then(|open| self.generations.get_mut(&open.area));
+        generation.map(|generation| generation.written = true).is_some()
+    }
+
     /// A generation that is not complete is no more.
     pub(super) fn discard(&mut self, area: Area) {
         let Some(generation) = self.generations.remove(&area) else { return };

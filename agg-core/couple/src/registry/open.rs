@@ -136,6 +136,7 @@ impl Registry {
             jobs: [].into(),
             writers: [].into(),
             maker: maker.unwrap_or_default(),
+            written: false,
             published: false,
             step: ask.options.at_step,
             records: None,

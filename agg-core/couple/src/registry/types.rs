@@ -150,6 +150,8 @@ pub struct Generation {
     pub writers: BTreeSet<Process>,
     /// How messages name the process that began it.
     pub maker: String,
+    /// A program has said that it wrote to it, whatever the bytes were before.
+    pub written: bool,
     /// Readers get it although it is not complete.
     pub published: bool,
     /// Its rule lets readers have records before it is complete.

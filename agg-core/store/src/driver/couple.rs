@@ -31,6 +31,10 @@ struct CoupledFile {
     client: Client,
     handle: u64,
     writes: bool,
+    /// The file had bytes when it was opened for writing, so that the agent has to hear of writes:
+    /// they may leave it as it was.
+    had_bytes: bool,
+    wrote: AtomicBool,
     /// Records of the file are read while it is written.
     step: Option<Step>,
     /// What has come of it from another node, if it is read only.
@@ -77,12 +81,16 @@ impl Coupled {
         let name = self.named(&how.path, true);
         let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
         let (writes, stale) = (how.write, AtomicI32::new(0));
+        let had_bytes = writes && inner.size().is_ok_and(|size| size > 0);
+        let wrote = AtomicBool::new(false);
         let parts = (!writes).then(|| Parts::of(handle));
         Box::new(CoupledFile {
             inner,
             client,
             handle,
             writes,
+            had_bytes,
+            wrote,
             step,
             parts,
             moved,
@@ -179,6 +187,17 @@ impl CoupledFile {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// The program has changed something.
+    fn note_write(&self) {
+        self.wrote.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the agent know that the program has written, before it finds that nobody can any more.
+    fn tell_writes(&self) -> io::Result<()> {
+        let tells = self.had_bytes && self.wrote.load(Ordering::Relaxed);
+        if tells { self.client.wrote(self.handle) } else { Ok(()) }
+    }
+
     /// What other nodes have written may be missing.
     fn check_fresh(&self) -> io::Result<()> {
         match self.stale.load(Ordering::Relaxed) {
@@ -253,6 +272,7 @@ impl Driver for CoupledFile {
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.note_write();
         let written = self.inner.pwrite(buffer, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
@@ -272,6 +292,7 @@ impl Driver for CoupledFile {
     }
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.note_write();
         let written = self.inner.pwritev(buffers, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
@@ -281,6 +302,9 @@ impl Driver for CoupledFile {
         let is_number = self.step.is_some() && covers_number(extent.offset, extent.len);
         if is_number || self.check_fresh().is_err() || self.wait_for([extent]).is_err() {
             return false;
+        }
+        if stores {
+            self.note_write();
         }
         let copied = self.inner.in_place(extent, stores, copy);
         if copied && !stores {
@@ -301,6 +325,7 @@ impl Driver for CoupledFile {
     }
 
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
+        self.note_write();
         self.announced(offset, self.inner.write_contig(buffer, offset, counters))
     }
 
@@ -312,6 +337,7 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
+        self.note_write();
         match self.step {
             Some(_) if self.writes => {
                 let outcome = self.inner.write_strided(view, pos, memory, strategy, counters);
@@ -355,6 +381,7 @@ impl Driver for CoupledFile {
 
     /// All nodes that write the file have this size then.
     fn set_size(&self, size: u64) -> Result<()> {
+        self.note_write();
         self.inner.set_size(size)?;
         let told = self.client.resize(self.handle, size);
         told.map_err(|error| Error::os("ftruncate", &error))
@@ -378,17 +405,18 @@ impl Driver for CoupledFile {
     }
 
     fn close(&self) -> Result<()> {
-        let closed = self.inner.close();
         if self.closed.swap(true, Ordering::AcqRel) {
-            return closed;
+            return self.inner.close();
         }
+        let written = self.tell_writes();
+        let closed = self.inner.close();
         let moved = self.moved.load(Ordering::Relaxed);
         if !self.writes {
             self.client.close_read(self.handle, moved);
             return closed;
         }
         // What the agent lost with it, nobody will read.
-        let told = self.client.close(self.handle, moved);
+        let told = written.and(self.client.close(self.handle, moved));
         closed.and(told.map_err(|error| Error::os("close", &error)))
     }
 

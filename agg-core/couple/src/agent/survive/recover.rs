@@ -174,6 +174,7 @@ impl Agent {
             jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
             writers: BTreeSet::new(),
             maker: kept.maker.clone(),
+            written: false,
             published: false,
             step: false,
             records: None,
