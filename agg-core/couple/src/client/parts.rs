@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::failure;
-use crate::peers::{AWAY, PIECE};
+use crate::peers::{AWAY, UNIT};
 use crate::protocol::{Reply, Request};
 use aggio_base::Extent;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ impl Client {
     }
 }
 
-/// The pieces of an open file that are known to be there.
+/// The units of an open file that are known to be there.
 #[derive(Debug, Default)]
 pub struct Parts {
     are_all_there: AtomicBool,
@@ -75,7 +75,7 @@ impl Parts {
             if missing.is_empty() {
                 continue;
             }
-            waited += missing.len() as u64 * PIECE;
+            waited += missing.len() as u64 * UNIT;
             if client.fetch(handle, &joined(&missing))? {
                 self.are_all_there.store(true, Release);
             }
@@ -86,17 +86,17 @@ impl Parts {
 }
 
 fn pieces(extent: Extent) -> std::ops::RangeInclusive<u64> {
-    extent.offset / PIECE..=(extent.end() - 1) / PIECE
+    extent.offset / UNIT..=(extent.end() - 1) / UNIT
 }
 
 /// The bytes of these pieces, which are in order.
 fn joined(pieces: &[u64]) -> Vec<Extent> {
     let mut all: Vec<Extent> = Vec::new();
     for piece in pieces {
-        let offset = piece * PIECE;
+        let offset = piece * UNIT;
         match all.last_mut().filter(|last| last.end() == offset) {
-            Some(last) => last.len += PIECE,
-            None => all.push(Extent::new(offset, PIECE)),
+            Some(last) => last.len += UNIT,
+            None => all.push(Extent::new(offset, UNIT)),
         }
     }
     all
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn pieces_are_asked_for_as_few_ranges() {
-        let extents = [Extent::new(5, 1), Extent::new(PIECE - 1, 2), Extent::new(7 * PIECE, PIECE)];
+        let extents = [Extent::new(5, 1), Extent::new(UNIT - 1, 2), Extent::new(7 * UNIT, UNIT)];
         let wanted: BTreeSet<u64> = extents.into_iter().flat_map(pieces).collect();
         assert_eq!(wanted, [0, 1, 7].into());
         let all: Vec<u64> = wanted.into_iter().collect();
-        assert_eq!(joined(&all), [Extent::new(0, 2 * PIECE), Extent::new(7 * PIECE, PIECE)]);
+        assert_eq!(joined(&all), [Extent::new(0, 2 * UNIT), Extent::new(7 * UNIT, UNIT)]);
     }
 }

@@ -1,6 +1,7 @@
 //! Copies of generations whose names another node owns.
 
 use super::pieces::Pieces;
+use super::runs::Runs;
 use super::shared::Shared;
 use super::{Away, map, span};
 use crate::areas::{Areas, Quiet};
@@ -31,8 +32,8 @@ const HABITS: usize = 256;
 /// What the last file of a series was like.
 #[derive(Debug, Default)]
 struct Habit {
-    /// The pieces that programs have wanted.
-    wanted: BTreeSet<u64>,
+    /// The units that programs have wanted.
+    wanted: Runs,
     /// They wanted all.
     whole: bool,
     /// Its bytes, if hardly any were holes.

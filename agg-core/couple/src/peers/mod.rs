@@ -13,6 +13,7 @@ mod listing;
 mod message;
 mod offers;
 mod pieces;
+mod runs;
 mod shared;
 pub(crate) mod twin;
 
@@ -23,6 +24,7 @@ pub(crate) use hosted::Hosted;
 pub(crate) use listing::{Listing, page};
 pub(crate) use message::{Away, Message, RemoteProcess};
 use offers::Offers;
+pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
 
 use crate::place::Place;

@@ -1,13 +1,19 @@
-//! Which pieces of a copy have come, and which are to come next.
+//! Which bytes of a copy have come, and which are to come next.
 
 use super::PIECE;
+use super::runs::Runs;
 use crate::protocol::bad;
 use aggio_base::Extent;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 
-/// Pieces that are asked for at a time.
-const WINDOW: u64 = 8;
+/// Bytes that come together: less than a message takes, and so few that not much comes besides what
+/// programs read.
+pub(crate) const UNIT: u64 = 16 << 10;
+
+/// Bytes that are asked for at a time.
+const WINDOW: u64 = 8 * PIECE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -16,28 +22,28 @@ enum State {
     There,
 }
 
-/// The pieces of a file.
+/// The units of a file.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     size: u64,
     states: Vec<State>,
-    /// How many are not there, and how many of those were asked for.
+    /// How many are not there, and how many bytes were asked for that have not come.
     left: u64,
     open: u64,
     /// Those that come before others, in this order.
-    first: VecDeque<u64>,
+    first: VecDeque<Range<u64>>,
     /// All are to come; those before this one were asked for.
     all: bool,
     next: u64,
     /// Those that programs wanted.
-    wanted: BTreeSet<u64>,
+    wanted: Runs,
 }
 
 impl Pieces {
     /// Those of a file of so many bytes, of which none is there.
     pub(crate) fn new(size: u64) -> Self {
-        let left = size.div_ceil(PIECE);
-        let (first, wanted) = (VecDeque::new(), BTreeSet::new());
+        let left = size.div_ceil(UNIT);
+        let (first, wanted) = (VecDeque::new(), Runs::default());
         let states = vec![State::Missing; usize::try_from(left).unwrap_or(0)];
         Self { size, states, left, open: 0, first, all: false, next: 0, wanted }
     }
@@ -47,31 +53,34 @@ impl Pieces {
         self.left == 0
     }
 
-    /// The numbers of the pieces that have bytes of `extent`.
-    fn of(&self, extent: Extent) -> std::ops::Range<u64> {
+    /// The numbers of the units that have bytes of `extent`.
+    fn of(&self, extent: Extent) -> Range<u64> {
         let end = extent.end().min(self.size);
-        extent.offset / PIECE..if extent.offset < end { end.div_ceil(PIECE) } else { 0 }
+        extent.offset / UNIT..if extent.offset < end { end.div_ceil(UNIT) } else { 0 }
+    }
+
+    fn is(&self, unit: u64, state: State) -> bool {
+        self.states.get(unit as usize) == Some(&state)
     }
 
     /// Whether these bytes are there, as far as there are such bytes.
     pub(crate) fn have(&self, extent: Extent) -> bool {
-        self.left == 0 || self.of(extent).all(|piece| self.states[piece as usize] == State::There)
+        self.left == 0 || self.of(extent).all(|unit| self.is(unit, State::There))
     }
 
     /// These bytes are to come before others, because a program wants them.
     pub(crate) fn want(&mut self, extent: Extent) {
-        for piece in self.of(extent) {
-            self.wanted.insert(piece);
-            if self.states[piece as usize] == State::Missing {
-                self.first.push_back(piece);
-            }
+        let units = self.of(extent);
+        self.wanted.insert(units.clone());
+        if units.clone().any(|unit| self.is(unit, State::Missing)) {
+            self.first.push_back(units);
         }
     }
 
-    /// These pieces are expected to be wanted.
-    pub(crate) fn expect(&mut self, pieces: &BTreeSet<u64>) {
+    /// These units are expected to be wanted.
+    pub(crate) fn expect(&mut self, units: &Runs) {
         let count = self.states.len() as u64;
-        self.first.extend(pieces.iter().filter(|piece| **piece < count));
+        self.first.extend(units.iter().map(|units| units.start..units.end.min(count)));
     }
 
     /// All are to come.
@@ -84,39 +93,43 @@ impl Pieces {
     }
 
     /// Those that programs wanted.
-    pub(crate) fn wanted(&self) -> &BTreeSet<u64> {
+    pub(crate) fn wanted(&self) -> &Runs {
         &self.wanted
     }
 
-    /// What is to be asked for now.
+    /// What is to be asked for now: missing bytes that follow each other, of one message at most.
     pub(crate) fn ask(&mut self) -> Option<Extent> {
         if self.open >= WINDOW {
             return None;
         }
-        let is_missing = |states: &[State], piece: u64| states[piece as usize] == State::Missing;
-        while let Some(piece) = self.first.pop_front() {
-            if is_missing(&self.states, piece) {
-                return Some(self.asked(piece));
+        while let Some(units) = self.first.pop_front() {
+            if let Some(run) = self.missing(units.clone()) {
+                self.first.push_front(run.end..units.end);
+                return Some(self.asked(run));
             }
         }
-        while self.all && self.next < self.states.len() as u64 {
-            self.next += 1;
-            if is_missing(&self.states, self.next - 1) {
-                return Some(self.asked(self.next - 1));
-            }
+        if !self.all {
+            return None;
         }
-        None
+        let end = self.states.len() as u64;
+        let run = self.missing(self.next..end);
+        self.next = run.as_ref().map_or(end, |run| run.end);
+        run.map(|run| self.asked(run))
     }
 
-    fn asked(&mut self, piece: u64) -> Extent {
-        self.states[piece as usize] = State::Asked;
-        self.open += 1;
-        self.extent(piece)
+    /// The first units of these that are missing and follow each other, no more than a message has.
+    fn missing(&self, units: Range<u64>) -> Option<Range<u64>> {
+        let start = units.clone().find(|unit| self.is(*unit, State::Missing))?;
+        let most = units.end.min(start + PIECE / UNIT);
+        let end = (start..most).find(|unit| !self.is(*unit, State::Missing));
+        Some(start..end.unwrap_or(most))
     }
 
-    fn extent(&self, piece: u64) -> Extent {
-        let offset = piece * PIECE;
-        Extent::new(offset, PIECE.min(self.size - offset))
+    fn asked(&mut self, units: Range<u64>) -> Extent {
+        self.states[units.start as usize..units.end as usize].fill(State::Asked);
+        let (offset, end) = (units.start * UNIT, (units.end * UNIT).min(self.size));
+        self.open += end - offset;
+        Extent::between(offset, end)
     }
 
     /// So many bytes have come, from `offset` on.
@@ -124,69 +137,69 @@ impl Pieces {
     /// # Errors
     /// Nobody has asked for them.
     pub(crate) fn come(&mut self, offset: u64, len: u64) -> io::Result<()> {
-        let piece = offset / PIECE;
-        let state = usize::try_from(piece).ok().and_then(|piece| self.states.get_mut(piece));
-        match state {
-            Some(state) if *state == State::Asked => *state = State::There,
-            _ => return Err(bad("bytes that nobody has asked for")),
-        }
-        (self.left, self.open) = (self.left - 1, self.open - 1);
-        if self.extent(piece) == Extent::new(offset, len) {
-            Ok(())
-        } else {
-            Err(bad("bytes that nobody has asked for"))
-        }
+        let end = offset.checked_add(len).filter(|end| *end <= self.size && len > 0);
+        let ends = |end: &u64| end.is_multiple_of(UNIT) || *end == self.size;
+        let units = end.filter(ends).map(|end| offset / UNIT..end.div_ceil(UNIT));
+        let units = units.filter(|units| {
+            offset.is_multiple_of(UNIT) && units.clone().all(|unit| self.is(unit, State::Asked))
+        });
+        let units = units.ok_or_else(|| bad("bytes that nobody has asked for"))?;
+        self.states[units.start as usize..units.end as usize].fill(State::There);
+        (self.left, self.open) = (self.left - (units.end - units.start), self.open - len);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SIZE: u64 = 20 * PIECE + 5;
 
-    fn asked(pieces: &mut Pieces) -> Vec<u64> {
-        std::iter::from_fn(|| pieces.ask()).map(|extent| extent.offset / PIECE).collect()
+    fn asked(pieces: &mut Pieces) -> Vec<Extent> {
+        std::iter::from_fn(|| pieces.ask()).collect()
     }
 
-    fn come(pieces: &mut Pieces, all: &[u64]) {
-        for piece in all {
-            let offset = piece * PIECE;
-            pieces.come(offset, PIECE.min(SIZE - offset)).unwrap();
-        }
+    fn come(pieces: &mut Pieces, all: &[Extent]) {
+        all.iter().for_each(|extent| pieces.come(extent.offset, extent.len).unwrap());
+    }
+
+    fn units(first: u64, count: u64) -> Extent {
+        Extent::new(first * UNIT, count * UNIT)
     }
 
     #[test]
     fn what_is_wanted_comes_first_and_nothing_twice() {
         let mut pieces = Pieces::new(SIZE);
         assert_eq!(pieces.ask(), None, "nobody wants anything");
-        pieces.want(Extent::new(3 * PIECE + 7, PIECE));
-        pieces.want(Extent::new(4 * PIECE, 1));
-        assert_eq!(asked(&mut pieces), [3, 4]);
-        assert!(!pieces.have(Extent::new(3 * PIECE, 1)));
-        come(&mut pieces, &[3]);
-        assert!(pieces.have(Extent::new(3 * PIECE, PIECE)));
-        assert!(!pieces.have(Extent::new(3 * PIECE, PIECE + 1)));
-        come(&mut pieces, &[4]);
+        pieces.want(Extent::new(3 * UNIT + 7, UNIT));
+        pieces.want(Extent::new(4 * UNIT, 1));
+        pieces.want(Extent::new(9 * UNIT - 1, 2));
+        assert_eq!(asked(&mut pieces), [units(3, 2), units(8, 2)]);
+        assert!(!pieces.have(Extent::new(3 * UNIT, 1)));
+        come(&mut pieces, &[units(3, 2)]);
+        assert!(pieces.have(Extent::new(3 * UNIT, 2 * UNIT)));
+        assert!(!pieces.have(Extent::new(3 * UNIT, 2 * UNIT + 1)));
         pieces.want_all();
-        assert_eq!(asked(&mut pieces), [0, 1, 2, 5, 6, 7, 8, 9], "no more than the window");
+        let rest = asked(&mut pieces);
+        assert_eq!(rest[..2], [units(0, 3), units(5, 3)]);
+        let open: u64 = rest.iter().map(|extent| extent.len).sum();
+        assert!(open <= WINDOW + PIECE, "no more than the window: {open}");
         pieces.want(Extent::new(SIZE - 1, 100));
-        come(&mut pieces, &[0, 1]);
-        assert_eq!(asked(&mut pieces), [20, 10]);
-        come(&mut pieces, &[2, 5, 6, 7, 8, 9, 20, 10]);
-        let rest = asked(&mut pieces);
         come(&mut pieces, &rest);
-        let rest = asked(&mut pieces);
-        come(&mut pieces, &rest);
-        assert!(pieces.are_all_there() && pieces.have(Extent::new(0, u64::MAX)));
-        assert_eq!(pieces.wanted(), &BTreeSet::from([3, 4, 20]));
+        assert_eq!(pieces.ask(), Some(Extent::new(20 * PIECE, 5)));
     }
 
     #[test]
     fn what_is_expected_comes_before_anybody_asks() {
         let mut pieces = Pieces::new(SIZE);
-        pieces.expect(&BTreeSet::from([2, 19, 21, 400]));
-        assert_eq!(asked(&mut pieces), [2, 19], "the file is shorter than the one before");
+        let mut expected = Runs::default();
+        let last = SIZE / UNIT;
+        [2..3, last - 1..last + 2, 4000..4001].into_iter().for_each(|run| expected.insert(run));
+        pieces.expect(&expected);
+        let end = Extent::between((last - 1) * UNIT, SIZE);
+        assert_eq!(asked(&mut pieces), [units(2, 1), end], "it is shorter than the one before");
         assert!(pieces.wanted().is_empty());
     }
 
@@ -194,13 +207,43 @@ mod tests {
     fn bytes_that_nobody_asked_for_are_refused() {
         let mut pieces = Pieces::new(SIZE);
         pieces.want_all();
-        assert!(pieces.come(0, PIECE).is_err(), "not asked for");
-        assert_eq!(asked(&mut pieces).len(), 8);
-        for (offset, len) in [(1, PIECE), (PIECE, 5), (SIZE, 1), (u64::MAX, 1), (8 * PIECE, PIECE)]
-        {
+        assert!(pieces.come(0, UNIT).is_err(), "not asked for");
+        asked(&mut pieces);
+        let wrong = [(1, UNIT), (UNIT, 5), (0, 0), (SIZE, 1), (u64::MAX, 1), (19 * PIECE, UNIT)];
+        for (offset, len) in wrong {
             assert!(pieces.come(offset, len).is_err(), "{len} bytes at {offset}");
         }
         assert!(Pieces::new(0).are_all_there());
         assert!(Pieces::new(5).have(Extent::new(5, 10)), "there are no such bytes");
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_is_wanted_comes_once(
+            size in 1..40 * UNIT,
+            wants in prop::collection::vec((0..41 * UNIT, 1..9 * UNIT), 1..12),
+            all in any::<bool>(),
+        ) {
+            let mut pieces = Pieces::new(size);
+            let mut came = vec![false; size.div_ceil(UNIT) as usize];
+            for (offset, len) in &wants {
+                pieces.want(Extent::new(*offset, *len));
+                while let Some(extent) = pieces.ask() {
+                    prop_assert!(extent.len <= PIECE);
+                    for unit in extent.offset / UNIT..extent.end().div_ceil(UNIT) {
+                        prop_assert!(!std::mem::replace(&mut came[unit as usize], true));
+                    }
+                    pieces.come(extent.offset, extent.len).unwrap();
+                }
+                prop_assert!(pieces.have(Extent::new(*offset, *len)));
+            }
+            if all {
+                pieces.want_all();
+                while let Some(extent) = pieces.ask() {
+                    pieces.come(extent.offset, extent.len).unwrap();
+                }
+                prop_assert!(pieces.are_all_there());
+            }
+        }
     }
 }
