@@ -139,23 +139,24 @@ fn hosts_that_share_a_pid_namespace_are_nodes_of_their_own() {
     }
 }
 
-/// What a host sent and received while two hosts of readers, which came first, read what one host
-/// wrote: in generations.
-fn traffic_of_one_writer(place: &CoupledHosts, mpi: &Mpi, percent: u32) -> Vec<(f64, f64)> {
+/// What each host sent and received during an exchange, in generations.
+fn traffic_of(exchange: &Exchange<'_>, place: &CoupledHosts, mpi: &Mpi) -> Vec<(f64, f64)> {
     let before = place.cluster.traffic();
-    let (hosts, kibibytes) = ((1, 2), 32 << 10);
-    let exchange = Exchange { hosts, kibibytes, percent, reader_first: true, ..PLAIN };
     exchange.is_right(place, mpi, mpi);
-    let generations = |bytes: u64| bytes as f64 / (3 * kibibytes * 1024) as f64;
+    let generations = |bytes: u64| bytes as f64 / (3 * exchange.kibibytes * 1024) as f64;
     let moved = place.cluster.traffic().into_iter().zip(before).map(|(now, then)| now - then);
     moved.map(|one| (generations(one.bytes_out), generations(one.bytes_in))).collect()
 }
+
+/// One host writes for two others, whose readers came first.
+const ONE_WRITER: Exchange<'static> =
+    Exchange { hosts: (1, 2), kibibytes: 32 << 10, reader_first: true, ..PLAIN };
 
 #[test]
 fn the_bytes_of_one_writer_go_to_the_hosts_that_read_them_and_nowhere_else() {
     let Some(place) = place(Plan::new(3, 1)) else { return };
     for mpi in installed() {
-        let moved = traffic_of_one_writer(&place, &mpi, 0);
+        let moved = traffic_of(&ONE_WRITER, &place, &mpi);
         for (host, (sent, received)) in moved.iter().enumerate() {
             // A host that reads gets half of each generation.
             let (least, most) = if host == 0 { (0.0, 0.1) } else { (0.5, 0.55 + 0.03) };
@@ -164,9 +165,23 @@ fn the_bytes_of_one_writer_go_to_the_hosts_that_read_them_and_nowhere_else() {
             let most = if host == 0 { 1.1 } else { 0.05 };
             assert!(*sent < most, "{}: host {host} sent: {moved:?}", mpi.name);
         }
-        let moved = traffic_of_one_writer(&place, &mpi, 1);
-        // Pieces of 1 MiB are fetched whole, here two of 32 MiB.
-        assert!(moved[0].0 < 0.03 + 2.0 / 32.0, "{}: {moved:?}", mpi.name);
+        let slabs = Exchange { layout: "slabs", ..ONE_WRITER };
+        let moved = traffic_of(&slabs, &place, &mpi);
+        assert!(moved[0].0 < 1.1 && moved[1].1 < 0.55 + 0.03, "{}: {moved:?}", mpi.name);
+        let moved = traffic_of(&Exchange { percent: 1, ..ONE_WRITER }, &place, &mpi);
+        assert!(moved[0].0 < 0.03, "{}: {moved:?}", mpi.name);
+    }
+}
+
+#[test]
+fn a_host_that_writes_a_generation_anew_fetches_nothing_of_the_one_before() {
+    let Some(place) = place(Plan::new(4, 1)) else { return };
+    for mpi in installed() {
+        let exchange = Exchange { kibibytes: 16 << 10, ..PLAIN };
+        let moved = traffic_of(&exchange, &place, &mpi);
+        // The host of the first rank, which owns the file, gets the part of the second one.
+        assert!(moved[1].1 < 0.1 && moved[1].0 < 0.55, "{}: {moved:?}", mpi.name);
+        assert!(moved[0].0 < 1.1 && moved[0].1 < 0.6, "{}: {moved:?}", mpi.name);
     }
 }
 

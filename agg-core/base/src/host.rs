@@ -43,8 +43,8 @@ pub fn node() -> Option<Vec<u8>> {
     (!boot.is_empty()).then(|| parts.join(&0))
 }
 
-/// A number made of this machine's name and of the [number](MACHINE) that tells machines of one
-/// name apart, if it has one. It is the same after a restart of the machine.
+/// A number made of this machine's name and of the number that tells machines of one name
+/// apart, if it has one. It is the same after a restart of the machine.
 pub fn machine() -> u64 {
     let machine = MACHINE.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
     machine_of(&name(), machine.trim_ascii())

@@ -10,7 +10,7 @@ use aggio_link::{Body, Peer};
 use std::io;
 
 /// Smaller files are copied as a whole.
-const LARGE: u64 = 8 << 20;
+const LARGE: u64 = 256 << 10;
 
 impl Agent {
     /// A program waits for bytes of what it has open.
@@ -31,6 +31,16 @@ impl Agent {
             self.reply(link, &Reply::Failed(libc::ESTALE, String::new()), None);
             return;
         };
+        if let Some(shared) = copy.shared.as_mut().filter(|shared| shared.is_in_part()) {
+            let missing = shared.missing(&extents);
+            if missing.is_empty() {
+                self.reply(link, &Reply::Done, None);
+                return;
+            }
+            shared.fetch(missing, link);
+            self.let_wait(link);
+            return self.work(key);
+        }
         if copy.is_whole() {
             self.reply(link, &Reply::Whole, None);
         } else if copy.has(&extents) {

@@ -180,6 +180,7 @@ impl Agent {
                 self.ask(key.0, link, process, request);
             }
             Wants::Answer(asked, reply) => self.has_records(key, &asked, &reply),
+            Wants::Pieces(link) => _ = self.reply(link, &Reply::Done, None),
             Wants::All => {}
         }
     }
@@ -227,6 +228,11 @@ impl Agent {
 
     /// The owner has opened a file for a program of this node that programs of others write, too.
     pub(super) fn open_shared(&mut self, key: Key, ticket: u64) {
+        match self.peers.as_mut().map(|peers| peers.begin_empty(key, ticket)) {
+            Some(Ok(true)) => return self.hand_copy_over(ticket),
+            Some(Err(error)) => return self.cannot_send(key, &error),
+            _ => {}
+        }
         let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
         if let Some(shared) = copies.and_then(|copies| copies.get_mut(key)?.shared.as_mut()) {
             shared.renew(Wants::Open(ticket));
@@ -288,6 +294,8 @@ impl Agent {
         for wants in wants {
             match wants {
                 Wants::All => {}
+                // The generation was given up: who closes it learns why.
+                Wants::Pieces(link) => _ = self.reply(link, &super::serve::unknown(), None),
                 Wants::Again(Asked { link, process, request })
                 | Wants::Answer(Asked { link, process, request }, _) => {
                     self.ask(key.0, link, process, request);
@@ -314,10 +322,11 @@ impl Agent {
         });
         // Opens have tickets, of which all fail.
         let again = wants.into_iter().filter_map(|wants| match wants {
-            Wants::Again(asked) | Wants::Answer(asked, _) => Some(asked),
+            Wants::Again(asked) | Wants::Answer(asked, _) => Some(asked.link),
+            Wants::Pieces(link) => Some(link),
             Wants::Open(_) | Wants::All => None,
         });
-        let links: Vec<u64> = asked.chain(again).map(|asked| asked.link).collect();
+        let links: Vec<u64> = asked.map(|asked| asked.link).chain(again).collect();
         links.into_iter().for_each(|link| _ = self.reply(link, &failed(error), None));
     }
 

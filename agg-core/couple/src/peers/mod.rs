@@ -332,6 +332,20 @@ impl Peers {
         instance.is_some()
     }
 
+    /// Lets the open of a ticket have a copy before its bytes, if its program fetches what it
+    /// reads and writes and nobody has used the copy before.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn begin_empty(&mut self, key: Key, ticket: u64) -> io::Result<bool> {
+        let Some(kept) = self.tickets.get(&ticket).filter(|kept| kept.parts && kept.access.1)
+        else {
+            return Ok(false);
+        };
+        let size = kept.opened.map_or(0, |away| away.size);
+        self.copies.begin_empty(key, size)
+    }
+
     /// Sends a message, as soon as there is room for it.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::records::{Common, News};
 use crate::registry::Process;
 use aggio_base::{Extent, os};
 use aggio_link::Body;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -42,6 +42,8 @@ pub(crate) enum Wants {
     Again(Asked),
     /// A program that waits for this answer of the owner about records.
     Answer(Asked, Reply),
+    /// The program of this connection, which reads or writes pieces of the copy.
+    Pieces(u64),
     /// Programs that look at the file now and then.
     All,
 }
@@ -60,6 +62,8 @@ enum Part {
 enum Task {
     Push(Vec<Then>, Part),
     Renew(Vec<Wants>, Part),
+    /// A program needs these pieces, by number, which were not fetched yet.
+    Fetch(BTreeSet<u64>, u64),
     /// The copy was cut, or became longer, by a program that tells it.
     Resize(u64, Asked),
 }
@@ -80,6 +84,8 @@ enum Work {
 #[derive(Debug)]
 struct Renewal {
     news: News,
+    /// Only these pieces, if any are named.
+    only: Option<BTreeSet<u64>>,
     /// How many bytes the owner has, when it has said so.
     size: Option<u64>,
     next: u64,
@@ -103,6 +109,8 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     twin: Twin,
+    /// The pieces that the copy has of what its owner had when it was opened; `None` for all.
+    fetched: Option<BTreeSet<u64>>,
     common: Common,
     tasks: VecDeque<Task>,
     now: Option<Work>,
@@ -112,6 +120,40 @@ impl Shared {
     /// Of a generation that readers may have before it is complete.
     pub(crate) fn early() -> Self {
         Self { twin: Twin::that_tells_memory(), ..Self::default() }
+    }
+
+    /// Lets programs have the copy before the bytes that its owner has: they fetch pieces of them
+    /// before they touch these. `size` is that of the owner's file. False if the copy has bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn begin_empty(&mut self, size: u64) -> io::Result<bool> {
+        let is_new = self.twin.size() == 0 && !self.twin.is_early() && self.is_idle();
+        if is_new && self.fetched.is_none() {
+            self.fetched = Some(BTreeSet::new());
+            self.twin.set_size(size)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Whether pieces may be missing that the owner has.
+    pub(crate) fn is_in_part(&self) -> bool {
+        self.fetched.is_some()
+    }
+
+    /// The pieces with bytes of these extents that the owner has and were not fetched.
+    pub(crate) fn missing(&self, extents: &[Extent]) -> BTreeSet<u64> {
+        let Some(fetched) = &self.fetched else { return BTreeSet::new() };
+        let size = self.twin.size();
+        let inside = extents.iter().filter(|extent| extent.len > 0 && extent.offset < size);
+        let pieces = inside.flat_map(|one| one.offset / PIECE..=(one.end().min(size) - 1) / PIECE);
+        pieces.filter(|piece| !fetched.contains(piece)).collect()
+    }
+
+    /// Fetches pieces for the program of a connection.
+    pub(crate) fn fetch(&mut self, pieces: BTreeSet<u64>, link: u64) {
+        self.tasks.push_back(Task::Fetch(pieces, link));
     }
 
     /// Sends the owner what was written before this call, then does that.
@@ -207,6 +249,7 @@ impl Shared {
             Some(Work::Renew(mut renewal)) => {
                 let wanted = self.ask(key, &mut renewal)?;
                 if renewal.is_over() {
+                    self.has_fetched(&renewal);
                     return Ok(Step::Renewed(renewal.wants));
                 }
                 self.now = Some(Work::Renew(renewal));
@@ -243,14 +286,38 @@ impl Shared {
                     Part::Records(_) => self.common.news(fd)?.0,
                     Part::These(news) => news,
                 };
-                let open = BTreeMap::new();
-                self.now = Some(Work::Renew(Renewal { news, size: None, next: 0, open, wants }));
-                Ok(Step::Say(vec![(Message::Look(key.1), Body::None)]))
+                Ok(self.begin_renewal(key, news, None, wants))
+            }
+            Some(Task::Fetch(pieces, link)) => {
+                let wants = vec![Wants::Pieces(link)];
+                Ok(self.begin_renewal(key, News::ALL, Some(pieces), wants))
             }
             Some(Task::Resize(size, asked)) => {
                 self.twin.set_size(size)?;
                 Ok(Step::Ask(asked))
             }
+        }
+    }
+
+    /// Asks the owner how long its file is.
+    fn begin_renewal(
+        &mut self,
+        key: Key,
+        news: News,
+        only: Option<BTreeSet<u64>>,
+        wants: Vec<Wants>,
+    ) -> Step {
+        let (size, next, open) = (None, 0, BTreeMap::new());
+        self.now = Some(Work::Renew(Renewal { news, only, size, next, open, wants }));
+        Step::Say(vec![(Message::Look(key.1), Body::None)])
+    }
+
+    /// The copy has what the owner had of the pieces of a renewal.
+    fn has_fetched(&mut self, renewal: &Renewal) {
+        match (&renewal.only, &mut self.fetched) {
+            (Some(pieces), Some(fetched)) => fetched.extend(pieces),
+            (None, fetched) if renewal.news == News::ALL => *fetched = None,
+            _ => {}
         }
     }
 
@@ -260,7 +327,8 @@ impl Shared {
         while renewal.next < size && renewal.open.len() < WINDOW {
             let (offset, len) = (renewal.next, PIECE.min(size - renewal.next));
             renewal.next += len;
-            if !renewal.news.may_be(offset, len) {
+            let is_meant = |only: &BTreeSet<u64>| only.contains(&(offset / PIECE));
+            if !renewal.news.may_be(offset, len) || !renewal.only.as_ref().is_none_or(is_meant) {
                 continue;
             }
             let mark = self.twin.mark(offset, len)?;
@@ -321,6 +389,7 @@ impl Shared {
             match task {
                 Task::Push(own, _) => then.extend(own),
                 Task::Renew(own, _) => wants.extend(own),
+                Task::Fetch(_, link) => wants.push(Wants::Pieces(link)),
                 Task::Resize(_, asked) => then.push(Then::Ask(asked)),
             }
         }
@@ -334,5 +403,7 @@ impl Renewal {
     }
 }
 
+#[cfg(test)]
+mod part_tests;
 #[cfg(test)]
 mod tests;

@@ -1,25 +1,22 @@
 //! Files that programs exchange in memory: descriptors that the agent gives, names that it knows.
 
+mod kind;
 mod records;
 mod waits;
 
-use super::posix::Posix;
-use super::table::{Drivers, Kind};
-use super::{Driver, Facts, OpenHow, Outcome, Striped, latency};
+pub(super) use kind::Coupled;
+
+use super::{Driver, Facts, Outcome, Striped, latency};
 use crate::independent::{self, Strategy};
+use aggio_base::Extent;
 use aggio_base::error::{Error, Result};
-use aggio_base::os;
 use aggio_base::report::{Counters, Totals};
-use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
-use aggio_config::settings::working_directory;
-use aggio_couple::client::is_on_disk;
-use aggio_couple::{Before, Client, Open, Parts, covers_number};
+use aggio_couple::{Before, Client, Parts, covers_number};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use records::{Step, show};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 use waits::Waits;
@@ -37,8 +34,8 @@ struct CoupledFile {
     wrote: AtomicBool,
     /// Records of the file are read while it is written.
     step: Option<Step>,
-    /// What has come of it from another node, if it is read only.
-    parts: Option<Parts>,
+    /// What has come of it from another node.
+    parts: Parts,
     /// Bytes that were read.
     moved: AtomicU64,
     waits: Waits,
@@ -47,149 +44,15 @@ struct CoupledFile {
     stale: AtomicI32,
 }
 
-/// The kind of storage.
-#[derive(Debug)]
-pub(super) struct Coupled {
-    client: Client,
-    posix: Posix,
-}
-
-impl Coupled {
-    /// Files that `client` opens, and that are accessed as those of `posix`.
-    pub(super) fn new(client: Client, posix: Posix) -> Self {
-        Self { client, posix }
-    }
-
-    /// The name of the coupled file that `path` means to this process. What is made anew is no
-    /// link.
-    fn named(&self, path: &str, follow: bool) -> Option<PathBuf> {
-        self.client.name_of(PathBuf::from(working_directory()).join(path), follow)
-    }
-
-    /// The open file `handle`, for which the process has waited since `began`.
-    fn file(
-        &self,
-        inner: Box<dyn Driver>,
-        handle: u64,
-        how: &OpenHow,
-        began: Instant,
-    ) -> Box<dyn Driver> {
-        let waits = Waits::default();
-        waits.add(began, 0);
-        let client = self.client.clone();
-        let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
-        let name = self.named(&how.path, true);
-        let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
-        let (writes, stale) = (how.write, AtomicI32::new(0));
-        let had_bytes = writes && inner.size().is_ok_and(|size| size > 0);
-        let wrote = AtomicBool::new(false);
-        let parts = (!writes).then(|| Parts::of(handle));
-        Box::new(CoupledFile {
-            inner,
-            client,
-            handle,
-            writes,
-            had_bytes,
-            wrote,
-            step,
-            parts,
-            moved,
-            waits,
-            closed,
-            stale,
-        })
-    }
-}
-
-impl Kind for Coupled {
-    fn name(&self) -> &'static str {
-        "couple"
-    }
-
-    fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
-        Ok(self.named(&how.path, !how.exclusive).is_some())
-    }
-
-    fn adopts(&self, how: &OpenHow) -> bool {
-        self.named(&how.path, true).is_some()
-    }
-
-    /// A coupled file is everywhere on its node.
-    fn stands_in(&self, how: &OpenHow) -> bool {
-        self.named(&how.path, !how.exclusive).is_some()
-    }
-
-    fn sees(&self, _: &OpenHow) -> bool {
-        true
-    }
-
-    /// Opens a generation of the file; rank 0 waits for it if it must.
-    fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
-        let missing = || refusal(&io::Error::from_raw_os_error(libc::ENOENT), how);
-        let path = self.named(&how.path, !how.exclusive).ok_or_else(missing)?;
-        let open = Open {
-            read: how.read,
-            write: how.write,
-            create: how.create || how.exclusive,
-            exclusive: how.exclusive,
-            mode: how.permissions.unwrap_or(0o666) & !os::umask(),
-            // Others open what rank 0 has open: it is here now or not at all.
-            blocking: how.rank == 0,
-            parts: !how.write,
-            ..Open::new(&path)
-        };
-        let began = Instant::now();
-        let opened = match self.client.open(&open) {
-            Ok(opened) => opened,
-            Err(error) if is_on_disk(&error) => return self.posix.open(drivers, how),
-            Err(error) => return Err(refusal(&error, how)),
-        };
-        match self.posix.of_descriptor(how, opened.fd) {
-            Ok(inner) => Ok(self.file(inner, opened.handle, how, began)),
-            Err(error) => {
-                // The first error is told.
-                let _ = self.client.withdraw(opened.handle);
-                Err(error)
-            }
-        }
-    }
-
-    fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
-        let (inner, began) = (self.posix.adopt(drivers, how, offer)?, Instant::now());
-        let Identity { device, inode } = offer.identity;
-        match self.client.adopt_file(device, inode, how.write) {
-            Ok(handle) => Ok(self.file(inner, handle, how, began)),
-            // The file on disk, because the writer died.
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),
-            Err(error) => Err(refusal(&error, how)),
-        }
-    }
-
-    fn delete(&self, _: &Drivers, path: &str, _: usize) -> Result<()> {
-        let missing = || io::Error::from_raw_os_error(libc::ENOENT);
-        let name = self.named(path, false).ok_or_else(missing);
-        let result = name.and_then(|name| self.client.unlink(&name));
-        result.map_err(|error| Error::os("unlink", &error).with_path(path))
-    }
-}
-
-fn refusal(error: &io::Error, how: &OpenHow) -> Error {
-    if error.raw_os_error() == Some(libc::EAGAIN) {
-        let text = "what rank 0 has open is not to be had on the node of this rank: see \
-                    AGGIO_COUPLE_DIR";
-        return Error::new(ErrorClass::UnsupportedOperation, text).with_path(&how.path);
-    }
-    Error::os("open", error).with_path(&how.path)
-}
-
 impl CoupledFile {
     fn count(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The program has changed something.
-    fn note_write(&self) {
+    /// The program is about to change these bytes: what another node had there comes first.
+    fn before_write(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
+        self.wait_for(extents)
     }
 
     /// Lets the agent know that the program has written, before it finds that nobody can any more.
@@ -226,9 +89,8 @@ impl CoupledFile {
 
     /// Waits until bytes are there that another node sends.
     fn wait_for(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
-        let Some(parts) = &self.parts else { return Ok(()) };
         let began = Instant::now();
-        let bytes = parts.wait(&self.client, self.handle, extents)?;
+        let bytes = self.parts.wait(&self.client, self.handle, extents)?;
         if bytes > 0 {
             self.waits.add(began, bytes);
         }
@@ -272,7 +134,7 @@ impl Driver for CoupledFile {
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.note_write();
+        self.before_write([Extent::new(offset, buffer.len() as u64)])?;
         let written = self.inner.pwrite(buffer, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
@@ -292,7 +154,8 @@ impl Driver for CoupledFile {
     }
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        self.note_write();
+        let len = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        self.before_write([Extent::new(offset, len)])?;
         let written = self.inner.pwritev(buffers, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
@@ -304,7 +167,7 @@ impl Driver for CoupledFile {
             return false;
         }
         if stores {
-            self.note_write();
+            self.wrote.store(true, Ordering::Relaxed);
         }
         let copied = self.inner.in_place(extent, stores, copy);
         if copied && !stores {
@@ -325,7 +188,9 @@ impl Driver for CoupledFile {
     }
 
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        self.note_write();
+        if let Err(error) = self.before_write([Extent::new(offset, buffer.len() as u64)]) {
+            return Outcome { bytes: 0, result: Err(Error::os("write", &error)) };
+        }
         self.announced(offset, self.inner.write_contig(buffer, offset, counters))
     }
 
@@ -337,7 +202,9 @@ impl Driver for CoupledFile {
         strategy: &Strategy,
         counters: &Counters,
     ) -> Outcome {
-        self.note_write();
+        if let Err(error) = self.before_write(view.extents(pos, memory.len())) {
+            return Outcome { bytes: 0, result: Err(Error::os("write", &error)) };
+        }
         match self.step {
             Some(_) if self.writes => {
                 let outcome = self.inner.write_strided(view, pos, memory, strategy, counters);
@@ -381,7 +248,7 @@ impl Driver for CoupledFile {
 
     /// All nodes that write the file have this size then.
     fn set_size(&self, size: u64) -> Result<()> {
-        self.note_write();
+        self.wrote.store(true, Ordering::Relaxed);
         self.inner.set_size(size)?;
         let told = self.client.resize(self.handle, size);
         told.map_err(|error| Error::os("ftruncate", &error))

@@ -21,6 +21,22 @@ impl Copies {
         if copy.cut.is_some() { Ok(()) } else { self.areas.resize(copy.local, size) }
     }
 
+    /// As [`Shared::begin_empty`], for a copy that has the size of the owner's file by that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn begin_empty(&mut self, key: Key, size: u64) -> io::Result<bool> {
+        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.granted <= 1) else {
+            return Ok(false);
+        };
+        let Some(shared) = &mut copy.shared else { return Ok(false) };
+        if !shared.begin_empty(size)? {
+            return Ok(false);
+        }
+        grow(self.areas.open(copy.local, true, true, false)?.as_raw_fd(), size)?;
+        Ok(true)
+    }
+
     /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
     /// nothing was written here that the owner does not have or get.
     pub(crate) fn share(&mut self, key: Key) -> bool {
