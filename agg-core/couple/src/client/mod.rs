@@ -162,8 +162,8 @@ impl Client {
     }
 
     /// Says that the process has written to what `handle` was opened to write, before it closes the
-    /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is a
-    /// new one by that.
+    /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is
+    /// a new one by that.
     ///
     /// # Errors
     /// As [`check`](Self::check).

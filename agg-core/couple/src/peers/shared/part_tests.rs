@@ -1,4 +1,4 @@
-//! Copies that begin empty: what is fetched before it is touched, and what the owner has at the end.
+//! Copies that begin empty: what is fetched before it is touched, what the owner has at the end.
 
 use super::*;
 use crate::areas::read_all;

@@ -1,5 +1,5 @@
-//! Files that programs exchange in memory, as a kind of storage: which names it claims, and how they
-//! are opened.
+//! Files that programs exchange in memory, as a kind of storage: which names it claims, how it
+//! opens them.
 
 use super::CoupledFile;
 use super::records::Step;
