@@ -49,7 +49,7 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x08"
+MARK = b"AGC\x0a"
 NAME = text(b"/hostile/f.1")
 
 

@@ -12,6 +12,7 @@ pub mod host;
 pub mod keyed;
 pub mod log;
 pub mod os;
+pub mod overlay;
 pub mod pattern;
 pub mod report;
 pub mod spare_memory;

@@ -5,6 +5,7 @@ use crate::Subject;
 use crate::report::Verdict::{Holds, NotOffered};
 use agg_core::Extent;
 use agg_core::datatype::Datatype;
+use agg_core::driver::InPlace;
 use agg_core::independent::Strategy;
 use agg_core::memory::Memory;
 use agg_core::report::Counters;
@@ -146,7 +147,7 @@ pub(super) fn in_place(subject: &dyn Subject, name: &str) -> Found {
     put(&*file, &expected, 0)?;
     let (at, new) = (4090, pattern(5000, 100));
     let extent = Extent::new(at, new.len() as u64);
-    let stored = file.in_place(extent, true, &mut |memory| {
+    let stored = file.in_place(extent, InPlace::Store(&[extent]), &mut |memory| {
         // SAFETY: the driver gives room for as many bytes as the extent has.
         unsafe { std::ptr::copy_nonoverlapping(new.as_ptr(), memory, new.len()) };
     });
@@ -156,7 +157,7 @@ pub(super) fn in_place(subject: &dyn Subject, name: &str) -> Found {
     expected[4090..9090].copy_from_slice(&new);
     holds(&*file, &expected)?;
     let mut back = vec![0; new.len()];
-    let loaded = file.in_place(extent, false, &mut |memory| {
+    let loaded = file.in_place(extent, InPlace::Load, &mut |memory| {
         // SAFETY: as above, for reading.
         unsafe { std::ptr::copy_nonoverlapping(memory, back.as_mut_ptr(), back.len()) };
     });

@@ -1,7 +1,9 @@
 //! What a program is told of its open.
 
 use super::Agent;
+use super::pulls::After;
 use super::waits::Waiting;
+use crate::peers::ALL;
 use crate::protocol::Reply;
 use crate::registry::{Answer, Opening};
 use std::os::fd::AsRawFd;
@@ -67,6 +69,14 @@ impl Agent {
     ) {
         if failed.is_none() && self.holds(waiting, opening) {
             return self.settle();
+        }
+        let reads_all = !waiting.parts && !self.is_from_away(waiting.link);
+        if failed.is_none() && reads_all {
+            let after = After::Open(waiting.clone(), opening);
+            if self.pulls_first(opening.area, &[ALL], after).is_ok() {
+                self.let_wait(waiting.link);
+                return self.settle();
+            }
         }
         let access = waiting.access;
         if access.write {

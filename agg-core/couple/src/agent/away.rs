@@ -96,7 +96,7 @@ impl Agent {
             | Request::Resize(handle, _)
             | Request::Announce(handle, _)
             | Request::ChildLost(handle)
-            | Request::Wrote(handle)
+            | Request::Wrote(handle, _)
                 if handle >= AWAY =>
             {
                 if let Answered::No(request) = self.serve_shared(link, process, request) {
@@ -112,11 +112,11 @@ impl Agent {
                 self.fetch_for(link, handle, extents);
                 Way::There
             }
-            Request::Adopt(device, inode, write, _) => {
+            Request::Adopt(device, inode, how, _) => {
                 let copies = self.peers.as_ref().map(|peers| &peers.copies);
                 match copies.and_then(|copies| copies.find(device, inode)) {
                     Some(key) => {
-                        self.adopt_away(link, process, key, write);
+                        self.adopt_away(link, process, key, how);
                         Way::There
                     }
                     None => Way::Here(request),
@@ -176,16 +176,17 @@ impl Agent {
         }
     }
 
-    fn adopt_away(&mut self, link: u64, process: Process, key: Key, write: bool) {
+    fn adopt_away(&mut self, link: u64, process: Process, key: Key, how: [bool; 2]) {
+        let [write, tells] = how;
         let ticket = self.ticket(key.0, link, process);
         let Some(peers) = &mut self.peers else { return };
         let path = peers.copies.get(key).map(|copy| copy.path.clone()).unwrap_or_default();
         let opened = Some(Away { area: key.1, ..Away::default() });
         let (peer, access) = (key.0, (true, write, false));
-        let (request, parts) = (Vec::new(), false);
+        let (request, parts) = (Vec::new(), tells);
         let kept = Ticket { peer, link, process, request, path, access, parts, opened };
         peers.tickets.insert(ticket, kept);
-        let message = Message::Adopt { process, ticket, area: key.1, write };
+        let message = Message::Adopt { process, ticket, area: key.1, write, tells };
         if let Err(error) = peers.say(peer, &message, Body::None) {
             self.fail_ticket(ticket, &error);
         }
@@ -199,7 +200,10 @@ impl Agent {
             Some(Held { theirs, key, .. }) => {
                 let request = match request {
                     Request::ChildLost(_) => Request::ChildLost(theirs),
-                    Request::Wrote(_) => Request::Wrote(theirs),
+                    Request::Wrote(_, extents) => {
+                        self.note_extents(key, extents);
+                        Request::Wrote(theirs, Vec::new())
+                    }
                     Request::Check(_, moved) => Request::Check(theirs, *moved),
                     _ => Request::Check(theirs, 0),
                 };
@@ -251,6 +255,11 @@ impl Agent {
         match message {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
             Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
+            Message::Released(area) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.keeps.free((peer, area));
+                }
+            }
             Message::Data(area, offset) => self.filled((peer, area), offset, len)?,
             Message::Free(area) => {
                 self.abandon((peer, area));
@@ -270,7 +279,7 @@ impl Agent {
         };
         let kept = kept.clone();
         let (link, process, adopted) = (kept.link, kept.process, kept.opened);
-        let writes = kept.access.1;
+        let (writes, tells) = (kept.access.1, kept.parts);
         if !matches!(reply, Reply::Waits(_)) {
             peers.tickets.remove(&ticket);
             if let Ok(Request::Close(theirs, _)) = Request::decode(&kept.request) {
@@ -282,7 +291,8 @@ impl Agent {
                 let key = (peer, away.area);
                 let handle = peers.copies.keep(Held { theirs: *theirs, key, process, writes });
                 if let Some(copy) = peers.copies.get_mut(key).filter(|_| writes) {
-                    copy.is_written_by(process);
+                    // Those that opened it know whether what is written stays here.
+                    copy.is_written_by(process, tells);
                 }
                 if !self.reply(link, &Reply::Opened(handle, *generation), None) {
                     self.withdraw_away(process, handle);
@@ -305,7 +315,7 @@ impl Agent {
         kept.opened = Some(away);
         let (path, process) = (kept.path.clone(), kept.process);
         let takes_parts = Self::takes_parts(kept, away.size);
-        let (writes, key) = (kept.access.1, (peer, away.area));
+        let (writes, tells, key) = (kept.access.1, kept.parts, (peer, away.area));
         let old = peers.copies.get(key).filter(|copy| copy.shared.is_some());
         let is_old = |copy: &Copy| copy.is_gone() || !away.is_renewed();
         if old.is_some_and(|copy| is_old(copy) && !copy.can_be_renewed()) {
@@ -320,7 +330,7 @@ impl Agent {
         if let Some(copy) = peers.copies.get_mut(key) {
             copy.offered = false;
             if writes {
-                copy.is_written_by(process);
+                copy.is_written_by(process, away.keeps && tells);
             }
             if copy.shared.is_some() {
                 return self.open_shared(key, ticket);

@@ -1,7 +1,9 @@
 //! Generations that are stored on disk: orders to the thread that does it, and its errors.
 
 use super::Agent;
+use super::pulls::After;
 use crate::keeper::{Done, Keeper};
+use crate::peers::ALL;
 use crate::protocol::Reply;
 use crate::registry::Area;
 use aggio_base::log;
@@ -29,6 +31,8 @@ impl Agent {
 
     /// Stores a generation in the background.
     pub(super) fn store(&mut self, area: Area, path: Vec<u8>) {
+        let after = After::Store(area, path);
+        let Err(After::Store(area, path)) = self.pulls_first(area, &[ALL], after) else { return };
         let file = self.areas.open(area, true, false, false);
         let ordered = file.and_then(|file| self.keeper()?.store(area, file, path));
         if let Err(error) = ordered {
@@ -89,7 +93,7 @@ impl Agent {
         }
     }
 
-    fn note_stored(&mut self, area: Area, result: io::Result<()>) {
+    pub(super) fn note_stored(&mut self, area: Area, result: io::Result<()>) {
         let done = result.is_ok();
         if let Err(error) = result {
             let generation = self.registry.generations.get(&area);

@@ -9,12 +9,14 @@ mod clients;
 mod disk;
 mod early;
 mod handover;
+mod keeping;
 mod links;
 mod listing;
 mod memory;
 mod offers;
 mod owners;
 mod parts;
+mod pulls;
 mod reach;
 mod remote;
 mod run;
@@ -26,6 +28,7 @@ mod spread;
 mod status;
 mod step;
 mod survive;
+mod taking;
 mod waits;
 
 #[cfg(test)]
@@ -41,7 +44,7 @@ mod tests;
 
 use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
-use crate::peers::Peers;
+use crate::peers::{ALL, Peers};
 use crate::place::Place;
 use crate::registry::{Effect, Process, Registry, State};
 use crate::spares::Spares;
@@ -52,6 +55,7 @@ use aggio_config::settings::couple::CoupleLink;
 use clients::ClientProcess;
 use links::Link;
 pub(crate) use links::address;
+use pulls::After;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
@@ -88,6 +92,8 @@ pub struct Agent {
     peers: Option<Peers>,
     /// Generations of which other nodes were told something that they have not done yet.
     pending: BTreeMap<u64, several::Pending>,
+    /// Bytes that are fetched from the nodes that keep them.
+    pulls: pulls::Pulls,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
     jobs: clients::Numbers,
@@ -148,6 +154,7 @@ impl Agent {
             waits: BTreeMap::new(),
             peers,
             pending: BTreeMap::new(),
+            pulls: pulls::Pulls::default(),
             lost: BTreeMap::new(),
             jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
@@ -286,7 +293,7 @@ impl Agent {
             }
             for effect in effects {
                 let result = match effect {
-                    Effect::Make(area, Some(source)) if self.is_large(source) => {
+                    Effect::Make(area, Some(source)) if self.inherits(area, source) => {
                         self.copy_aside(area, mode, source)
                     }
                     Effect::Make(area, copy_of) => self.make(area, mode, copy_of),
@@ -335,6 +342,15 @@ impl Agent {
         }
     }
 
+    /// Notes that a generation begins as another one, also where other nodes have bytes of that;
+    /// whether those of this node are many.
+    fn inherits(&mut self, area: u64, source: u64) -> bool {
+        if let Some(peers) = &mut self.peers {
+            peers.locations.inherit(area, source);
+        }
+        self.is_large(source)
+    }
+
     /// Completes a generation if nobody can write to it any more. An error is its writer's.
     fn look(&mut self, area: u64) {
         if let Err(error) = self.look_at(area)
@@ -359,6 +375,11 @@ impl Agent {
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
         if quiet && !self.any_dies(&generation.writers) {
+            if self.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
+            {
+                return Ok(());
+            }
+            let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
             let (copy_of, written) = (generation.copy_of, generation.written);
             self.note_peak();
             if let Err(error) = self.areas.trim(area) {

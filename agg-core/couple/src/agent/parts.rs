@@ -88,6 +88,10 @@ impl Agent {
         let Ok(fd) = self.areas.open(area, true, false, false) else {
             return peers.say(peer, &Message::Free(area), Body::None);
         };
+        if let Some(found) = peers.locations.find(area, Extent::new(offset, len)) {
+            let body = Body::Bytes(found.encode());
+            return peers.say(peer, &Message::Where(area, offset, len), body);
+        }
         let span = peers.hosted.entry(area).or_default().bytes(&fd, offset, len)?;
         peers.say(peer, &Message::Data(area, offset), Body::Mapped(span))
     }

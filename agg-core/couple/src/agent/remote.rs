@@ -1,9 +1,12 @@
 //! Processes of other nodes, which ask about names that this node owns.
 
 use super::Agent;
+use super::pulls::After;
+use crate::peers::ALL;
 use crate::peers::{Away, Key, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, State, Who};
+use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -81,9 +84,9 @@ impl Agent {
                 let request = Request::decode(&request)?;
                 return self.ask_for(peer, process, ticket, request);
             }
-            Message::Adopt { process, ticket, area, write } => {
+            Message::Adopt { process, ticket, area, write, tells } => {
                 let remote = self.remote_process(peer, process)?;
-                let reply = self.adopt_for(peer, remote, area, write);
+                let reply = self.adopt_for(peer, remote, area, [write, tells]);
                 self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
             Message::Left(number, orderly) => {
@@ -103,7 +106,17 @@ impl Agent {
             | Message::Look(_)
             | Message::Renew(..)
             | Message::Shared(_)
+            | Message::Keeps(_)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
+            Message::Where(area, offset, len) => {
+                let extent = Extent::new(offset, len);
+                return self.hear_where((peer, area), extent, bytes(&body));
+            }
+            Message::Take { tag, owner, area, offset, len } => {
+                return self.hear_take(peer, tag, (&owner, area), Extent::new(offset, len));
+            }
+            Message::Kept(tag, offset) => return self.hear_kept(peer, (tag, offset), body),
+            Message::NotKept(tag) => self.hear_not_kept(peer, tag),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)
@@ -169,7 +182,7 @@ impl Agent {
         }
     }
 
-    fn ask_for(
+    pub(super) fn ask_for(
         &mut self,
         peer: Peer,
         number: u64,
@@ -198,6 +211,19 @@ impl Agent {
         if self.hands_over(peer, ticket, &request) {
             return Ok(());
         }
+        let asked_of = match &request {
+            Request::Close(handle, _) | Request::Sync(handle) => {
+                self.registry.opens.get(handle).map(|open| open.area)
+            }
+            _ => None,
+        };
+        if let Some(area) = asked_of.filter(|area| self.is_pulling(*area)) {
+            // What it has written must be here first.
+            let after = After::Ask { peer, process: number, ticket, request: request.clone() };
+            if self.pulls_first(area, &[ALL], after).is_ok() {
+                return Ok(());
+            }
+        }
         let closed = match &request {
             Request::Close(handle, _) | Request::Withdraw(handle) | Request::Spoil(handle) => {
                 self.registry.opens.get(handle).map(|open| open.area)
@@ -215,6 +241,11 @@ impl Agent {
             self.release(area);
         }
         Ok(())
+    }
+
+    /// Whether a request came from another node.
+    pub(super) fn is_from_away(&self, link: u64) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.answers.contains_key(&link))
     }
 
     /// Tells another agent; false if that is gone.
@@ -255,6 +286,9 @@ impl Agent {
 
     /// Cuts the memory of a generation to no bytes, on the node where it is written.
     pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
+        if let Some(peers) = &mut self.peers {
+            peers.locations.cut(area, 0);
+        }
         if self.aside.cut(area) {
             return Ok(());
         }
@@ -281,11 +315,13 @@ impl Agent {
         let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
         let (shared, early) =
             (self.registry.is_shared(open.area), self.registry.is_early(open.area));
-        if let Some(peers) = self.peers.as_mut().filter(|_| early && open.write) {
-            // It sends differences from the beginning.
+        let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
+        if let Some(peers) = self.peers.as_mut().filter(|_| keeps || early && open.write) {
+            // It sends differences from the beginning, or says what it keeps.
             peers.hosted.entry(open.area).or_default().shared = true;
         }
-        Ok(Away { handle, generation, area: open.area, size, mode, shared, early })
+        let shared = shared || keeps;
+        Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
     }
 
     /// A process of another node may write.
@@ -297,8 +333,9 @@ impl Agent {
         Ok(())
     }
 
-    fn adopt_for(&mut self, peer: Peer, remote: Process, area: Area, write: bool) -> Reply {
-        let Some(opening) = self.registry.adopt(remote, area, write, 0) else {
+    fn adopt_for(&mut self, peer: Peer, remote: Process, area: Area, how: [bool; 2]) -> Reply {
+        let [write, _] = how;
+        let Some(opening) = self.registry.adopt(remote, area, how, 0) else {
             return Reply::Failed(libc::ENOENT, String::new());
         };
         let granted = if write { self.grant(peer, area) } else { Ok(()) };
@@ -373,6 +410,7 @@ impl Agent {
             .iter()
             .filter(|(_, hosted)| hosted.is_written_by(peer))
             .map(|(area, _)| *area)
+            .chain(peers.locations.of(peer))
             .collect();
         for area in left {
             let is_written =
@@ -389,6 +427,10 @@ impl Agent {
             peers.offers.forget(peer);
         }
         self.forget_acks(peer);
+        self.lose_takes(peer);
+        if let Some(peers) = &mut self.peers {
+            peers.keeps.lose(peer);
+        }
         self.settle();
         self.lose_owner(peer, why);
     }
@@ -397,8 +439,13 @@ impl Agent {
     pub(super) fn free_hosted(&mut self, area: Area) {
         if let Some(peers) = &mut self.peers {
             peers.hosted.remove(&area);
+            for holder in peers.locations.free(area) {
+                // One that is gone keeps nothing.
+                let _ = peers.say(holder.peer, &Message::Released(holder.area), Body::None);
+            }
             let offered = peers.offers.free(area);
             peers.tell_nodes(offered, &Message::Free(area));
         }
+        self.end_pulls(area);
     }
 }

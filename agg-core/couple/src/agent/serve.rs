@@ -3,10 +3,13 @@
 use super::Agent;
 use super::away::Way;
 use super::clients::Hello;
+use super::pulls::After;
 use super::step::Gathering;
 use super::waits::Waiting;
+use crate::peers::ALL;
 use crate::protocol::{Before, Reply, Request};
-use crate::registry::{Answer, Ask, Options, Process};
+use crate::registry::{Answer, Area, Ask, Handle, Options, Process};
+use aggio_base::Extent;
 use std::io;
 use std::time::Instant;
 
@@ -100,11 +103,12 @@ impl Agent {
                 let access = Access { read, write: ask.write, append };
                 let (since, path) = (Instant::now(), ask.path.clone());
                 let waiting = Waiting { link, process, access, since, told: 0, mode, parts, path };
+                let ask = Ask { tells: parts, ..ask };
                 self.open(waiting, ask, blocking);
                 return None;
             }
-            Request::Adopt(device, inode, write, key) => {
-                self.adopt(process, device, inode, write, key)
+            Request::Adopt(device, inode, how, key) => {
+                self.adopt(link, process, (device, inode), how, key)?
             }
             Request::Close(handle, moved) => self.close(process, handle, moved),
             Request::Check(handle, moved) => self.check(process, handle, moved),
@@ -130,12 +134,11 @@ impl Agent {
             }
             Request::Spoil(handle) => self.spoil_open(process, handle),
             Request::ChildLost(handle) => self.lose_child(process, handle),
-            Request::Wrote(handle) => match self.registry.wrote(process, handle) {
+            Request::Wrote(handle, _) => match self.registry.wrote(process, handle) {
                 true => Reply::Done,
                 false => self.lost(process, handle),
             },
-            // All bytes that there are are on this node.
-            Request::Fetch(..) => Reply::Whole,
+            Request::Fetch(handle, extents) => self.fetch_here(link, handle, &extents)?,
             // The bytes that others see are those of this node.
             Request::Renew(handle) => self.check(process, handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
@@ -208,12 +211,46 @@ impl Agent {
         Reply::Text(part, total as u64)
     }
 
-    fn adopt(&mut self, process: Process, device: u64, inode: u64, write: bool, key: u64) -> Reply {
+    /// `None` if the answer comes later.
+    fn adopt(
+        &mut self,
+        link: u64,
+        process: Process,
+        (device, inode): (u64, u64),
+        how: [bool; 2],
+        key: u64,
+    ) -> Option<Reply> {
         let area = self.areas.find(device, inode);
-        match area.and_then(|area| self.registry.adopt(process, area, write, key)) {
-            Some(opening) => Reply::Opened(opening.handle, opening.generation),
-            None => Reply::Failed(libc::ENOENT, String::new()),
+        let Some(opening) = area.and_then(|area| self.registry.adopt(process, area, how, key))
+        else {
+            return Some(Reply::Failed(libc::ENOENT, String::new()));
+        };
+        let reply = Reply::Opened(opening.handle, opening.generation);
+        let [_, tells] = how;
+        if tells {
+            return Some(reply);
         }
+        match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
+            Err(After::Reply(_, reply)) => Some(reply),
+            _ => {
+                self.let_wait(link);
+                None
+            }
+        }
+    }
+
+    /// Lets bytes that a program of this node reads be here. `None` if the answer comes later.
+    fn fetch_here(&mut self, link: u64, handle: Handle, extents: &[Extent]) -> Option<Reply> {
+        let area = self.registry.opens.get(&handle).map(|open| open.area);
+        let peers = self.peers.as_ref();
+        let is_elsewhere = |area: &Area| peers.is_some_and(|peers| peers.locations.has(*area));
+        let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
+        let is_here = self.pulls_first(area, extents, After::Reply(link, Reply::Done)).is_err();
+        if is_here {
+            return Some(Reply::Done);
+        }
+        self.let_wait(link);
+        None
     }
 
     fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {

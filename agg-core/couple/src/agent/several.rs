@@ -1,15 +1,17 @@
 //! Generations that this node owns and programs of several nodes write at the same time.
 
 use super::Agent;
+use super::pulls::After;
 use super::step::Gathering;
 use super::waits::Waiting;
-use crate::peers::{Message, twin};
+use crate::peers::{ALL, Message, differences, twin};
 use crate::protocol::{Before, Reply, bad};
 use crate::records::News;
-use crate::registry::{Area, Handle, Opening, Process, State};
+use crate::registry::{Area, Handle, Name, Opening, Process, State};
 use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_config::settings::couple::Persist;
 use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
 use std::io;
@@ -50,6 +52,11 @@ impl Agent {
                 (area, hosted.map(|hosted| hosted.set_size(peer, size, cut)))
             }
             Message::Differ(area) => {
+                if peers.locations.has(area) {
+                    for (offset, bytes) in differences::parts(body)? {
+                        peers.locations.is_here(area, Extent::new(offset, bytes.len() as u64));
+                    }
+                }
                 let hosted = peers.hosted.get_mut(&area);
                 (area, hosted.map(|hosted| hosted.differ(peer, body)))
             }
@@ -62,8 +69,13 @@ impl Agent {
                 return Ok(());
             }
             Message::Renew(area, offset, len, mark) => {
-                return self.show_bytes(peer, area, (offset, len), mark);
+                let (extent, after) = (Extent::new(offset, len), After::Hear(peer, message));
+                return match self.pulls_first(area, &[extent], after) {
+                    Ok(()) => Ok(()),
+                    Err(_) => self.show_bytes(peer, area, (offset, len), mark),
+                };
             }
+            Message::Keeps(area) => return self.hear_keeps(peer, area, body),
             Message::IsCut(area) => {
                 if let Some(hosted) = peers.hosted.get_mut(&area) {
                     hosted.is_cut(peer);
@@ -87,6 +99,34 @@ impl Agent {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A node keeps what its programs have written.
+    fn hear_keeps(&mut self, peer: Peer, area: Area, body: &[u8]) -> io::Result<()> {
+        let extents = differences::extents(body)?;
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let Some(hosted) = peers.hosted.get(&area) else {
+            // The generation died meanwhile.
+            return peers.say(peer, &Message::Released(area), Body::None);
+        };
+        let limit = hosted.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
+        let counts = Extent::new(0, limit);
+        let extents: Vec<Extent> = extents.iter().map(|one| one.intersect(counts)).collect();
+        let node = peers.caller(peer).cloned().ok_or_else(|| bad("it has not said who it is"))?;
+        peers.locations.note(area, peer, &node, &extents);
+        if self.must_be_here(area) {
+            _ = self.pulls_first(area, &[ALL], After::Look(area));
+        }
+        Ok(())
+    }
+
+    /// Whether all bytes of a generation must be on this node: programs write it that do not say
+    /// which bytes, or it is to survive.
+    pub(super) fn must_be_here(&self, area: Area) -> bool {
+        let Some(generation) = self.registry.generations.get(&area) else { return false };
+        let name = self.registry.names.get(&generation.path);
+        let is_stored = |name: &Name| name.options.survives || name.options.persist != Persist::No;
+        generation.untold || name.is_some_and(is_stored)
     }
 
     /// What another node has sent of a generation cannot be stored.
@@ -230,6 +270,9 @@ impl Agent {
         let Some(open) = open.filter(|open| open.write && open.process == process) else {
             return Some(self.lost(process, handle));
         };
+        if let Some(peers) = &mut self.peers {
+            peers.locations.cut(open.area, size);
+        }
         let peers = self.peers.as_ref();
         let hosted = peers.and_then(|peers| peers.hosted.get(&open.area));
         let Some(hosted) = hosted.filter(|hosted| hosted.shared) else { return Some(Reply::Done) };

@@ -4,10 +4,11 @@
 
 use super::Agent;
 use super::away::{after, failed};
-use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Wants};
+use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Wants, differences};
 use crate::protocol::{Reply, Request};
 use crate::records::News;
 use crate::registry::Process;
+use aggio_base::Extent;
 use aggio_link::{Body, Peer};
 use std::io;
 
@@ -43,8 +44,12 @@ impl Agent {
             _ => 0,
         };
         let asked = Asked { link, process, request: make(theirs, number) };
-        let shared = peers.copies.get_mut(key).and_then(|copy| copy.shared.as_mut());
-        let Some(shared) = shared else {
+        let mut copy = peers.copies.get_mut(key);
+        if let (Some(copy), Request::Resize(_, size)) = (&mut copy, &request) {
+            copy.written.take(Extent::between(*size, u64::MAX));
+        }
+        let keeps = copy.as_ref().is_some_and(|copy| copy.keeps);
+        let Some(shared) = copy.and_then(|copy| copy.shared.as_mut()) else {
             if matches!(request, Request::Renew(_) | Request::Resize(..)) {
                 // The bytes are on this node only, or change no more.
                 self.reply(link, &Reply::Done, None);
@@ -53,9 +58,10 @@ impl Agent {
             return Answered::No(request);
         };
         match request {
+            Request::Renew(_) if keeps => shared.refresh(asked),
             Request::Renew(_) => shared.renew(Wants::Again(asked)),
             Request::Resize(_, size) => shared.resize(size, asked),
-            _ => shared.push(Then::Ask(asked)),
+            _ => self.push(key, Then::Ask(asked)),
         }
         self.let_wait(link);
         self.work(key);
@@ -72,15 +78,15 @@ impl Agent {
     /// Asks the owner, after it was sent what was written here.
     pub(super) fn push_and_ask(&mut self, key: Key, asked: Asked) {
         let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
-        let shared = copies.and_then(|copies| copies.get_mut(key)?.shared.as_mut());
+        let is_shared = copies.is_some_and(|all| all.get(key).is_some_and(|c| c.shared.is_some()));
         let Asked { link, process, request } = asked;
-        match shared {
-            Some(shared) => {
-                shared.push(Then::Ask(Asked { link, process, request }));
+        match is_shared {
+            true => {
+                self.push(key, Then::Ask(Asked { link, process, request }));
                 self.let_wait(link);
                 self.work(key);
             }
-            None => self.ask(key.0, link, process, request),
+            false => self.ask(key.0, link, process, request),
         }
     }
 
@@ -102,10 +108,7 @@ impl Agent {
         if self.any_dies(&writers) {
             return true;
         }
-        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
-        if let Some(shared) = copies.and_then(|copies| copies.get_mut(key)?.shared.as_mut()) {
-            shared.push(Then::Stored(granted));
-        }
+        self.push(key, Then::Stored(granted));
         self.work(key);
         true
     }
@@ -150,6 +153,13 @@ impl Agent {
     fn sent(&mut self, key: Key, then: Then) {
         match then {
             Then::Ask(Asked { link, process, request }) => self.ask(key.0, link, process, request),
+            Then::Keep(extents) => {
+                let places = differences::places(&extents);
+                if let Some(peers) = &mut self.peers {
+                    // A connection that has ended is told soon.
+                    let _ = peers.say(key.0, &Message::Keeps(key.1), Body::Bytes(places));
+                }
+            }
             Then::Shared => self.say(key.0, &Message::Shared(key.1)),
             Then::Stored(granted) => {
                 self.lose_the_dead();

@@ -133,6 +133,11 @@ impl Connections {
         Ok(connect_to(&place)?.is_some() || place.has_names()?)
     }
 
+    /// Whether agents of other nodes can be there.
+    pub(super) fn is_between_nodes(&self) -> bool {
+        !self.dir.is_empty()
+    }
+
     /// Descriptors of connections that nobody uses at the moment.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         let held = self.slots.iter().map(|slot| slot.held.load(Relaxed));

@@ -46,6 +46,9 @@ pub struct Client {
     connections: Arc<Connections>,
 }
 
+/// Ranges in one request.
+const EXTENTS: usize = 1000;
+
 impl Client {
     /// A client that connects, and starts an agent if there is none, at its first use.
     pub fn new(settings: &Settings) -> Self {
@@ -110,7 +113,7 @@ impl Client {
         let Open { write, create, exclusive, truncate, view, .. } = *how;
         let key = self.connections.key();
         let request = Request::Open {
-            ask: Ask { path, write, create, exclusive, truncate, view, key, options },
+            ask: Ask { path, write, create, exclusive, truncate, view, key, tells: false, options },
             read: how.read,
             append: how.append,
             blocking: how.blocking,
@@ -131,7 +134,7 @@ impl Client {
     pub fn adopt(&self, fd: RawFd) -> io::Result<u64> {
         let facts = os::fstat(fd)?;
         let write = os::access_mode(fd)? != libc::O_RDONLY;
-        let handle = self.adopt_file(facts.st_dev, facts.st_ino, write)?;
+        let handle = self.adopt_file(facts.st_dev, facts.st_ino, [write, false])?;
         if !write && is_away(handle) {
             // Whoever reads by it does not say what.
             let fetched = self.fetch(handle, &[Extent::new(0, u64::MAX)]);
@@ -140,12 +143,13 @@ impl Client {
         Ok(handle)
     }
 
-    /// The same for the file that `fstat` describes so.
+    /// The same for the file that `fstat` describes so, from a process that may write or not, and
+    /// that will [say](Self::wrote) which bytes it wrote or not.
     ///
     /// # Errors
     /// As [`adopt`](Self::adopt).
-    pub fn adopt_file(&self, device: u64, inode: u64, write: bool) -> io::Result<u64> {
-        let request = Request::Adopt(device, inode, write, self.connections.key());
+    pub fn adopt_file(&self, device: u64, inode: u64, how: [bool; 2]) -> io::Result<u64> {
+        let request = Request::Adopt(device, inode, how, self.connections.key());
         match self.connections.call(&request)?.0 {
             Reply::Opened(handle, _) => Ok(handle),
             other => Err(failure(other, &request)),
@@ -163,12 +167,22 @@ impl Client {
 
     /// Says that the process has written to what `handle` was opened to write, before it closes the
     /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is
-    /// a new one by that.
+    /// a new one by that. If the file [belongs to another node](super::is_away), `extents` has all
+    /// that was written since the last call.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn wrote(&self, handle: u64) -> io::Result<()> {
-        self.order(&Request::Wrote(handle))
+    pub fn wrote(&self, handle: u64, extents: &[Extent]) -> io::Result<()> {
+        let mut all = extents.chunks(EXTENTS);
+        let first = all.next().unwrap_or_default();
+        std::iter::once(first)
+            .chain(all)
+            .try_for_each(|extents| self.order(&Request::Wrote(handle, extents.to_vec())))
+    }
+
+    /// Whether files may belong to other nodes, or have bytes there.
+    pub fn is_between_nodes(&self) -> bool {
+        self.connections.is_between_nodes()
     }
 
     /// Takes an open back that the caller cannot use, after its descriptor is closed. A generation

@@ -1,7 +1,6 @@
 //! What a reader knows of the bytes of a file that another node sends piece by piece.
 
-use super::Client;
-use super::failure;
+use super::{Client, EXTENTS, failure};
 use crate::peers::{AWAY, UNIT};
 use crate::protocol::{Reply, Request};
 use aggio_base::Extent;
@@ -18,9 +17,6 @@ pub fn is_away(handle: u64) -> bool {
     handle >= AWAY
 }
 
-/// Ranges in one request.
-const FETCHED: usize = 1000;
-
 impl Client {
     /// Waits until bytes of what was opened with [`Open::parts`](super::Open::parts) are there,
     /// which another node sends. Whether all bytes of the file are there, now and for ever.
@@ -28,7 +24,7 @@ impl Client {
     /// # Errors
     /// `EIO` if that node has ended; the agent cannot be reached.
     pub fn fetch(&self, handle: u64, extents: &[Extent]) -> io::Result<bool> {
-        for extents in extents.chunks(FETCHED) {
+        for extents in extents.chunks(EXTENTS) {
             let request = Request::Fetch(handle, extents.to_vec());
             match self.connections.call(&request)?.0 {
                 Reply::Done => {}
@@ -48,9 +44,18 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of what was opened for reading with [`Open::parts`](super::Open::parts).
-    pub fn of(handle: u64) -> Self {
-        Self { are_all_there: AtomicBool::new(!is_away(handle)), ..Self::default() }
+    /// Of what `client` has opened with [`Open::parts`](super::Open::parts).
+    pub fn of(client: &Client, handle: u64) -> Self {
+        let are_all_there = !is_away(handle) && !client.is_between_nodes();
+        Self { are_all_there: AtomicBool::new(are_all_there), ..Self::default() }
+    }
+
+    /// Other nodes may have newer bytes by now of what `client` has opened.
+    pub fn forget(&self, client: &Client, handle: u64) {
+        if is_away(handle) || client.is_between_nodes() {
+            self.are_all_there.store(false, Release);
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
     }
 
     /// Waits until all bytes of `extents`, which are in order, are there. How many were not known

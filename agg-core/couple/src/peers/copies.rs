@@ -3,12 +3,14 @@
 use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
+use super::twin::write_all;
 use super::{Away, map, span};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
 use aggio_base::Extent;
 use aggio_base::os::{self, Mapping};
+use aggio_base::overlay::Overlay;
 use aggio_link::{Peer, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -93,6 +95,10 @@ pub(crate) struct Copy {
     pub(crate) shared: Option<Shared>,
     /// Nobody has opened it; its owner expects that somebody will.
     pub(crate) offered: bool,
+    /// What is written stays on this node: all programs say which bytes that is.
+    pub(crate) keeps: bool,
+    /// What they have written that the owner does not know of.
+    pub(crate) written: Overlay<()>,
 }
 
 impl std::fmt::Debug for Copy {
@@ -102,6 +108,11 @@ impl std::fmt::Debug for Copy {
 }
 
 impl Copy {
+    /// The number of its memory.
+    pub(crate) fn local(&self) -> Area {
+        self.local
+    }
+
     /// Where bytes go that were asked for.
     pub(crate) fn room(&self, offset: u64, len: u64) -> Option<Span> {
         span(self.target.as_ref(), self.size, offset, len)
@@ -128,8 +139,9 @@ impl Copy {
         self.opens == 0 && self.waiting.is_empty() && is_sent
     }
 
-    /// A process has it open for writing.
-    pub(crate) fn is_written_by(&mut self, process: Process) {
+    /// A process has it open for writing; whether it says what it writes, and that stays here.
+    pub(crate) fn is_written_by(&mut self, process: Process, keeps: bool) {
+        self.keeps &= keeps;
         self.dirty = true;
         self.granted += 1;
         self.writers.insert(process);
@@ -154,6 +166,15 @@ impl Copy {
     /// Whether all these bytes are there.
     pub(crate) fn has(&self, extents: &[Extent]) -> bool {
         extents.iter().all(|extent| self.pieces.have(*extent))
+    }
+
+    /// These bytes do not come: the connections of programs that have waited for any of them.
+    pub(crate) fn fail(&mut self, range: Extent) -> Vec<u64> {
+        self.pieces.fail(range);
+        let is_hit = |one: &mut Wanting| {
+            one.extents.iter().any(|extent| !extent.intersect(range).is_empty())
+        };
+        self.wanting.extract_if(.., is_hit).map(|one| one.link).collect()
     }
 
     /// So many bytes have come, from `offset` on: the connections of programs that have waited for
@@ -217,6 +238,11 @@ impl Copies {
 
     pub(crate) fn get(&self, key: Key) -> Option<&Copy> {
         self.all.get(&key)
+    }
+
+    /// The copy, if it has this memory.
+    pub(crate) fn made(&self, key: Key, local: Area) -> Option<&Copy> {
+        self.all.get(&key).filter(|copy| copy.local == local)
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Copy> {
@@ -335,6 +361,8 @@ impl Copies {
             granted: 0,
             sent: 0,
             offered: false,
+            keeps: true,
+            written: Overlay::default(),
             shared: is_renewed
                 .then(|| if away.early { Shared::early() } else { Shared::default() }),
         };
@@ -350,6 +378,15 @@ impl Copies {
         let gone = || io::Error::from_raw_os_error(libc::ESTALE);
         let copy = self.all.get(&key).ok_or_else(gone)?;
         self.areas.open(copy.local, how.0, how.1, how.2)
+    }
+
+    /// Puts bytes of this node into a copy.
+    ///
+    /// # Errors
+    /// The copy is gone; the system's.
+    pub(crate) fn fill(&self, key: Key, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let file = self.open(key, (true, true, false))?;
+        write_all(file.as_raw_fd(), bytes, offset)
     }
 
     /// Whether nobody on this node can write to it any more.

@@ -1,39 +1,36 @@
-//! The body of a message with bytes that differ: for each part the gap behind the part before, its
-//! length, and its bytes.
+//! The body of a message with parts of a file: for each part the gap behind the part before, its
+//! length, and its bytes, unless only the places are meant.
 //!
-//! Gaps and lengths are numbers of seven bits a byte, the lowest first. Values such as integers in
-//! doubles have a zero every few bytes, so that a part is often as short as two fixed numbers.
+//! Gaps and lengths are short numbers. Values such as integers in doubles have a zero every few
+//! bytes, so that a part is often as short as two fixed numbers.
 
-use crate::protocol::{Reader, bad};
+use crate::protocol::{Reader, Writer, bad};
+use aggio_base::Extent;
 use std::io;
-
-/// Seven bits of a number; the highest bit of a byte says that more follow.
-const BITS: u32 = 7;
 
 /// A body that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    bytes: Vec<u8>,
+    body: Writer,
     end: u64,
 }
 
 impl Differences {
     /// Adds a part, which begins behind the one before.
     pub(crate) fn add(&mut self, offset: u64, bytes: &[u8]) {
-        put(&mut self.bytes, offset - self.end);
-        put(&mut self.bytes, bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
+        self.body.short(offset - self.end).short(bytes.len() as u64);
+        self.body.0.extend_from_slice(bytes);
         self.end = offset.saturating_add(bytes.len() as u64);
     }
 
     /// Length of the body in bytes.
     pub(crate) fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.body.0.len() as u64
     }
 
     /// The body.
     pub(crate) fn into_body(self) -> Vec<u8> {
-        self.bytes
+        self.body.0
     }
 }
 
@@ -44,45 +41,50 @@ impl Differences {
 pub(crate) fn parts(body: &[u8]) -> io::Result<Vec<(u64, &[u8])>> {
     let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0_u64);
     while !from.0.is_empty() {
-        let (gap, len) = (take(&mut from)?, take(&mut from)?);
-        let bytes = from.slice(len)?;
-        let offset = last.checked_add(gap);
-        let end = offset.and_then(|offset| offset.checked_add(len));
-        let (Some(offset), Some(end)) = (offset, end.filter(|end| i64::try_from(*end).is_ok()))
-        else {
-            return Err(bad("a part is behind the end of every file"));
-        };
-        if bytes.is_empty() {
-            return Err(bad("a part has no bytes"));
-        }
-        last = end;
-        found.push((offset, bytes));
+        let extent = extent(&mut from, last)?;
+        let bytes = from.slice(extent.len)?;
+        last = extent.end();
+        found.push((extent.offset, bytes));
     }
     Ok(found)
 }
 
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >> BITS != 0 {
-        out.push(number as u8 | 1 << BITS);
-        number >>= BITS;
+/// A body that has only the places of its parts, which are in order and apart.
+pub(crate) fn places(extents: &[Extent]) -> Vec<u8> {
+    let (mut body, mut last) = (Writer::default(), 0);
+    for extent in extents {
+        body.short(extent.offset - last).short(extent.len);
+        last = extent.end();
     }
-    out.push(number as u8);
+    body.0
 }
 
-/// A number in its only form: of as few bytes as it needs.
-fn take(from: &mut Reader<'_>) -> io::Result<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(BITS as usize) {
-        let byte = from.byte()?;
-        let bits = u64::from(byte & !(1 << BITS));
-        number |= bits << shift;
-        if byte >> BITS == 0 {
-            let is_shortest = shift == 0 || byte != 0;
-            let fits = bits << shift >> shift == bits;
-            return if is_shortest && fits { Ok(number) } else { Err(bad("a number is too long")) };
-        }
+/// The places that such a body has.
+///
+/// # Errors
+/// `InvalidData` for what no agent of this version says.
+pub(crate) fn extents(body: &[u8]) -> io::Result<Vec<Extent>> {
+    let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0);
+    while !from.0.is_empty() {
+        let extent = extent(&mut from, last)?;
+        last = extent.end();
+        found.push(extent);
     }
-    Err(bad("a number is too long"))
+    Ok(found)
+}
+
+/// The place of the next part, behind `last`.
+fn extent(from: &mut Reader<'_>, last: u64) -> io::Result<Extent> {
+    let (gap, len) = (from.short()?, from.short()?);
+    if len == 0 {
+        return Err(bad("a part has no bytes"));
+    }
+    let offset = last.checked_add(gap);
+    let end = offset.and_then(|offset| offset.checked_add(len));
+    match (offset, end.filter(|end| i64::try_from(*end).is_ok())) {
+        (Some(offset), Some(_)) => Ok(Extent::new(offset, len)),
+        _ => Err(bad("a part is behind the end of every file")),
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +122,16 @@ mod tests {
         }
         assert_eq!(differences.len(), used);
         assert!(used < doubles.len() as u64, "{used}");
+    }
+
+    #[test]
+    fn places_arrive_as_they_were() {
+        let all = [Extent::new(3, 1), Extent::new(4, 200), Extent::new(1 << 40, 1 << 33)];
+        assert_eq!(extents(&places(&all)).unwrap(), all);
+        let cut = places(&all);
+        extents(&cut[..cut.len() - 1]).unwrap_err();
+        extents(&[5, 0]).unwrap_err();
+        extents(&places(&[Extent::new(i64::MAX as u64, 1)])).unwrap_err();
     }
 
     proptest! {

@@ -44,6 +44,11 @@ impl Instance {
         let is_name = !host.is_empty() && !host.contains(['/', '\n', '\0']);
         is_name.then(|| Self { host: host.into(), number })
     }
+
+    /// Words that name this agent, for [`Instance::of_words`].
+    pub(crate) fn words(&self) -> String {
+        format!("{} {:032x}", self.host, self.number)
+    }
 }
 
 /// Who owns a name.
@@ -122,9 +127,9 @@ impl Directory {
         }
     }
 
-    /// Words that name this agent, for [`Instance::of_words`].
-    pub(crate) fn own_words(&self) -> String {
-        format!("{} {:032x}", self.own.host, self.own.number)
+    /// The agent of this node.
+    pub(crate) fn own(&self) -> &Instance {
+        &self.own
     }
 
     pub(crate) fn host(&self) -> &str {

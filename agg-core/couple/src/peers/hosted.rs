@@ -47,7 +47,23 @@ impl Writer {
 }
 
 /// Mapped bytes, and how many.
-struct Memory(Option<Arc<Mapping>>, u64);
+pub(super) struct Memory(Option<Arc<Mapping>>, u64);
+
+impl Memory {
+    /// All bytes of a file.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn of(fd: &OwnedFd, writable: bool) -> io::Result<Self> {
+        let size = os::fstat(fd.as_raw_fd())?.st_size.unsigned_abs();
+        Ok(Self(map(fd.as_raw_fd(), size, writable)?, size))
+    }
+
+    /// These bytes, if the file has them.
+    pub(super) fn span(&self, offset: u64, len: u64) -> Option<Span> {
+        span(self.0.as_ref(), self.1, offset, len)
+    }
+}
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -118,8 +134,7 @@ impl Hosted {
     /// Where bytes from `peer` go.
     pub(crate) fn room(&self, peer: Peer, time: u64, offset: u64, len: u64) -> Option<Span> {
         let writer = self.writers.get(&peer).filter(|writer| writer.time == time)?;
-        let target = writer.target.as_ref()?;
-        span(target.0.as_ref(), target.1, offset, len)
+        writer.target.as_ref()?.span(offset, len)
     }
 
     /// All bytes have come that were written after so many opens for writing.
@@ -181,6 +196,11 @@ impl Hosted {
         Ok(())
     }
 
+    /// Up to where the bytes of `peer` count; `None` if it does not write the file.
+    pub(crate) fn limit(&self, peer: Peer) -> Option<u64> {
+        self.writers.get(&peer).map(Writer::limit)
+    }
+
     /// The copy of `peer` is being cut.
     pub(crate) fn cut(&mut self, peer: Peer, size: u64) {
         if let Some(writer) = self.writers.get_mut(&peer) {
@@ -223,11 +243,9 @@ impl Hosted {
     /// The file has no such bytes.
     pub(crate) fn bytes(&mut self, fd: &OwnedFd, offset: u64, len: u64) -> io::Result<Span> {
         if self.source.is_none() {
-            let size = os::fstat(fd.as_raw_fd())?.st_size.unsigned_abs();
-            self.source = Some(Rc::new(Memory(map(fd.as_raw_fd(), size, false)?, size)));
+            self.source = Some(Rc::new(Memory::of(fd, false)?));
         }
-        let source = self.source.as_ref();
-        let found = source.and_then(|source| span(source.0.as_ref(), source.1, offset, len));
+        let found = self.source.as_ref().and_then(|source| source.span(offset, len));
         found.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
     }
 }

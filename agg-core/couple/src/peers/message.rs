@@ -29,13 +29,15 @@ pub(crate) struct Away {
     pub(crate) shared: bool,
     /// Readers may have it before it is complete.
     pub(crate) early: bool,
+    /// What the process writes stays on its node.
+    pub(crate) keeps: bool,
 }
 
 impl Away {
     fn encode(&self, out: &mut Writer) {
         out.number(self.handle).number(self.generation);
         out.number(self.area).number(self.size).number(self.mode.into());
-        out.byte(flags(&[self.shared, self.early]));
+        out.byte(flags(&[self.shared, self.early, self.keeps]));
     }
 
     /// Whether its copy gets and sends differences while it is written.
@@ -54,7 +56,7 @@ pub(crate) enum Message {
     /// What that process asks, as it asked; the answer carries this ticket.
     Ask { process: u64, ticket: u64, request: Vec<u8> },
     /// A process holds a descriptor of this memory that another one of its node opened.
-    Adopt { process: u64, ticket: u64, area: u64, write: bool },
+    Adopt { process: u64, ticket: u64, area: u64, write: bool, tells: bool },
     /// It has ended, in order or not.
     Left(u64, bool),
     /// Wants bytes of a generation: memory, offset, length.
@@ -110,6 +112,19 @@ pub(crate) enum Message {
     /// What the receiver's node has written of this memory is to be sent, as far as it lies before
     /// the first offset, or ends behind the second one.
     Gather(u64, u64, u64),
+    /// The sender keeps bytes of this memory that its programs have written; the body says which.
+    Keeps(u64),
+    /// Who has the bytes that the receiver wanted, which the body says: memory, offset, length.
+    Where(u64, u64, u64),
+    /// Wants bytes that the receiver keeps for an owner, by the words and the number of that; the
+    /// answer carries this tag.
+    Take { tag: u64, owner: String, area: u64, offset: u64, len: u64 },
+    /// The body is bytes that were wanted by this tag, from this offset on.
+    Kept(u64, u64),
+    /// The sender does not keep all of what was wanted by this tag.
+    NotKept(u64),
+    /// The sender needs no bytes of this memory any more that the receiver keeps.
+    Released(u64),
 }
 
 impl Message {
@@ -125,8 +140,9 @@ impl Message {
             Message::Ask { process, ticket, request } => {
                 out.byte(1).number(*process).number(*ticket).bytes(request);
             }
-            Message::Adopt { process, ticket, area, write } => {
-                out.byte(2).number(*process).number(*ticket).number(*area).byte(flags(&[*write]));
+            Message::Adopt { process, ticket, area, write, tells } => {
+                out.byte(2).number(*process).number(*ticket).number(*area);
+                out.byte(flags(&[*write, *tells]));
             }
             Message::Left(process, orderly) => {
                 out.byte(3).number(*process).byte(flags(&[*orderly]));
@@ -192,6 +208,17 @@ impl Message {
             Message::Gather(area, head, from) => {
                 out.byte(24).number(*area).number(*head).number(*from);
             }
+            Message::Keeps(area) => _ = out.byte(28).number(*area),
+            Message::Where(area, offset, len) => {
+                out.byte(29).number(*area).number(*offset).number(*len);
+            }
+            Message::Take { tag, owner, area, offset, len } => {
+                out.byte(30).number(*tag).text(owner);
+                out.number(*area).number(*offset).number(*len);
+            }
+            Message::Kept(tag, offset) => _ = out.byte(31).number(*tag).number(*offset),
+            Message::NotKept(tag) => _ = out.byte(32).number(*tag),
+            Message::Released(area) => _ = out.byte(33).number(*area),
             _ => {}
         }
     }
@@ -211,8 +238,8 @@ impl Message {
             },
             2 => {
                 let (process, ticket, area) = (from.number()?, from.number()?, from.number()?);
-                let [write] = from.flags()?;
-                Message::Adopt { process, ticket, area, write }
+                let [write, tells] = from.flags()?;
+                Message::Adopt { process, ticket, area, write, tells }
             }
             3 => {
                 let (process, [orderly]) = (from.number()?, from.flags()?);
@@ -248,6 +275,18 @@ impl Message {
             25 => Message::Offer(from.bytes()?, away(&mut from)?),
             26 => Message::Caller(from.text()?),
             27 => Message::Moved(from.number()?),
+            28 => Message::Keeps(from.number()?),
+            29 => Message::Where(from.number()?, from.number()?, from.number()?),
+            30 => Message::Take {
+                tag: from.number()?,
+                owner: from.text()?,
+                area: from.number()?,
+                offset: from.number()?,
+                len: from.number()?,
+            },
+            31 => Message::Kept(from.number()?, from.number()?),
+            32 => Message::NotKept(from.number()?),
+            33 => Message::Released(from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -267,8 +306,8 @@ fn remote_process(from: &mut Reader<'_>) -> io::Result<RemoteProcess> {
 fn away(from: &mut Reader<'_>) -> io::Result<Away> {
     let (handle, generation) = (from.number()?, from.number()?);
     let (area, size, mode) = (from.number()?, from.number()?, small(from.number()?)?);
-    let [shared, early] = from.flags()?;
-    Ok(Away { handle, generation, area, size, mode, shared, early })
+    let [shared, early, keeps] = from.flags()?;
+    Ok(Away { handle, generation, area, size, mode, shared, early, keeps })
 }
 
 #[cfg(test)]
@@ -285,12 +324,12 @@ mod tests {
             ranks: 4,
             label: "model (rank 3)".into(),
         };
-        let (mode, shared, early) = (0o644, true, false);
-        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode, shared, early };
+        let (mode, shared, early, keeps) = (0o644, true, false, true);
+        let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode, shared, early, keeps };
         vec![
             Message::Join(9, who),
             Message::Ask { process: 1, ticket: 2, request: b"request".to_vec() },
-            Message::Adopt { process: 1, ticket: 2, area: 3, write: true },
+            Message::Adopt { process: 1, ticket: 2, area: 3, write: true, tells: false },
             Message::Left(1, false),
             Message::Fetch(1, 2, 3),
             Message::Begin(1, 2, 3),
@@ -316,6 +355,12 @@ mod tests {
             Message::Offer(b"/d/f".to_vec(), away),
             Message::Caller("node2 00ff".into()),
             Message::Moved(1),
+            Message::Keeps(1),
+            Message::Where(1, 2, 3),
+            Message::Take { tag: 1, owner: "node2 00ff".into(), area: 2, offset: 3, len: 4 },
+            Message::Kept(1, 2),
+            Message::NotKept(1),
+            Message::Released(1),
         ]
     }
 
@@ -349,7 +394,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..28_usize,
+            which in 0..34_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

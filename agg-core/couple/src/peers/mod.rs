@@ -9,27 +9,34 @@ mod copies;
 pub(crate) mod differences;
 mod directory;
 mod hosted;
+mod kept;
 mod listing;
+mod locations;
 mod message;
 mod offers;
 mod pieces;
 mod runs;
 mod shared;
+mod takes;
 pub(crate) mod twin;
 
 pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting};
 use directory::Directory;
 pub(crate) use directory::{Instance, Owner, shown};
 pub(crate) use hosted::Hosted;
+use kept::Keeps;
 pub(crate) use listing::{Listing, page};
+pub(crate) use locations::{ALL, Holder, Locations, Where};
 pub(crate) use message::{Away, Message, RemoteProcess};
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
+pub(crate) use takes::{Takes, Target};
 
 use crate::place::Place;
 use crate::protocol::bad;
 use crate::registry::{Area, Path, Process};
+use aggio_base::{Extent, os};
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
 use aggio_link::ucx::Ucx;
@@ -38,6 +45,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// Bytes of file data in one message.
@@ -92,6 +100,12 @@ pub(crate) struct Peers {
     pub(crate) listings: BTreeMap<u64, Listing>,
     /// What other nodes will probably read.
     pub(crate) offers: Offers,
+    /// Which nodes have what was written to generations of this one.
+    pub(crate) locations: Locations,
+    /// What was written to generations of other nodes, and stays here.
+    pub(crate) keeps: Keeps,
+    /// Bytes on their way here from nodes that keep them.
+    pub(crate) takes: Takes,
     /// Messages for which the link has no room yet, in their order.
     later: BTreeMap<Peer, VecDeque<Frame>>,
     /// Copies that are looked at again soon, and how often they were.
@@ -109,6 +123,7 @@ impl fmt::Debug for Peers {
 struct Rooms<'a> {
     hosted: &'a BTreeMap<Area, Hosted>,
     copies: &'a Copies,
+    takes: &'a Takes,
 }
 
 impl Places for Rooms<'_> {
@@ -118,6 +133,12 @@ impl Places for Rooms<'_> {
                 self.hosted.get(&area)?.room(peer, time, offset, len)
             }
             Message::Data(area, offset) => self.copies.get((peer, area))?.room(offset, len),
+            Message::Kept(tag, offset) => {
+                match self.takes.target(tag, peer, Extent::new(offset, len))? {
+                    Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),
+                    Target::Own(_) => None,
+                }
+            }
             _ => None,
         }
     }
@@ -153,6 +174,9 @@ impl Peers {
             hosted: BTreeMap::new(),
             listings: BTreeMap::new(),
             offers: Offers::default(),
+            locations: Locations::default(),
+            keeps: Keeps::default(),
+            takes: Takes::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
             more: false,
@@ -180,7 +204,8 @@ impl Peers {
 
     /// Whether nobody of another node needs this agent, and it needs nobody.
     pub(crate) fn are_idle(&self) -> bool {
-        self.remote.is_empty() && self.tickets.is_empty() && self.copies.are_idle()
+        let serves = !self.remote.is_empty() || !self.keeps.is_empty();
+        !serves && self.tickets.is_empty() && self.copies.are_idle()
     }
 
     /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
@@ -267,7 +292,7 @@ impl Peers {
             result => result?,
         };
         self.known.insert(peer, instance.clone());
-        let caller = self.directory.own_words();
+        let caller = self.directory.own().words();
         self.say(peer, &Message::Caller(caller), Body::None)?;
         Ok(Some(peer))
     }
@@ -300,6 +325,48 @@ impl Peers {
     /// The owner of a name is to be looked up anew.
     pub(crate) fn forget_owner(&mut self, path: &[u8]) {
         self.owners.remove(path);
+    }
+
+    /// The connection with the agent that these words name; `None` if it has ended.
+    ///
+    /// # Errors
+    /// They name no agent; it cannot be reached.
+    pub(crate) fn reach_words(&mut self, words: &str) -> io::Result<Option<Peer>> {
+        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
+        self.reach(&instance)
+    }
+
+    /// The owner that these words name, if this agent has connected to it.
+    pub(crate) fn known(&self, words: &str) -> Option<Peer> {
+        let instance = Instance::of_words(words)?;
+        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
+        found.next().map(|(peer, _)| *peer)
+    }
+
+    /// The words of an agent that this one has connected to.
+    pub(crate) fn words(&self, peer: Peer) -> Option<String> {
+        self.known.get(&peer).map(Instance::words)
+    }
+
+    /// Lets what programs say that they wrote to a copy stay here, and be told to its owner: which
+    /// bytes. `None` if the owner gets them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn keep(&mut self, key: Key) -> io::Result<Option<Vec<Extent>>> {
+        let Some(copy) = self.copies.get_mut(key).filter(|copy| copy.keeps) else {
+            return Ok(None);
+        };
+        let written = std::mem::take(&mut copy.written);
+        let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
+        if !extents.is_empty() {
+            let file = self.copies.open(key, (true, false, false))?;
+            let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
+            extents.iter_mut().for_each(|extent| *extent = extent.intersect(whole));
+            extents.retain(|extent| !extent.is_empty());
+            self.keeps.keep(key, file, &extents)?;
+        }
+        Ok(Some(extents))
     }
 
     /// The node of an agent that this one has connected to.
@@ -394,7 +461,8 @@ impl Peers {
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
         let mut events = Vec::new();
-        let mut rooms = Rooms { hosted: &self.hosted, copies: &self.copies };
+        let (hosted, copies, takes) = (&self.hosted, &self.copies, &self.takes);
+        let mut rooms = Rooms { hosted, copies, takes };
         self.more = self.link.progress(&mut rooms, &mut events)?;
         self.say_later();
         Ok(events)

@@ -132,6 +132,19 @@ impl Pieces {
         Extent::between(offset, end)
     }
 
+    /// What was asked for of a range does not come: it is missing again, and asked for only if a
+    /// program wants it.
+    pub(crate) fn fail(&mut self, range: Extent) {
+        for unit in self.of(range) {
+            if self.is(unit, State::Asked) {
+                self.states[unit as usize] = State::Missing;
+                self.open -= UNIT.min(self.size - unit * UNIT);
+            }
+        }
+        self.all = false;
+        self.first.clear();
+    }
+
     /// So many bytes have come, from `offset` on.
     ///
     /// # Errors

@@ -29,6 +29,8 @@ pub(crate) enum Then {
     Ask(Asked),
     /// It is told that it has all up to now, and gets differences from now on.
     Shared,
+    /// It is told that these bytes stay here.
+    Keep(Vec<Extent>),
     /// It is told that it has all, if nobody has opened the copy for writing since so many did.
     Stored(u64),
 }
@@ -56,6 +58,8 @@ enum Part {
     Records(Before),
     /// Those that the owner says.
     These(News),
+    /// None: what was written stays here.
+    None,
 }
 
 #[derive(Debug)]
@@ -64,6 +68,8 @@ enum Task {
     Renew(Vec<Wants>, Part),
     /// A program needs these pieces, by number, which were not fetched yet.
     Fetch(BTreeSet<u64>, u64),
+    /// A program looks at the file again: others may have newer bytes of all pieces.
+    Refresh(Asked),
     /// The copy was cut, or became longer, by a program that tells it.
     Resize(u64, Asked),
 }
@@ -154,6 +160,16 @@ impl Shared {
     /// Fetches pieces for the program of a connection.
     pub(crate) fn fetch(&mut self, pieces: BTreeSet<u64>, link: u64) {
         self.tasks.push_back(Task::Fetch(pieces, link));
+    }
+
+    /// Lets pieces be fetched again when programs touch them, which the request asks for.
+    pub(crate) fn refresh(&mut self, asked: Asked) {
+        self.tasks.push_back(Task::Refresh(asked));
+    }
+
+    /// Tells the owner the size of the copy, of which it has no bytes, then does that.
+    pub(crate) fn push_size(&mut self, then: Then) {
+        self.push_part(then, Part::None);
     }
 
     /// Sends the owner what was written before this call, then does that.
@@ -270,9 +286,14 @@ impl Shared {
                     Part::All => News::ALL,
                     Part::Records(before) => self.common.news_of_writer(fd, before)?,
                     Part::These(news) => news,
+                    Part::None => News { head: 0, from: u64::MAX },
                 };
-                let pieces = self.twin.pieces(fd, size)?.into_iter().rev();
-                let rest = pieces.filter(|piece| news.may_be(piece * PIECE, PIECE)).collect();
+                let pieces = match part {
+                    Part::None => BTreeSet::new(),
+                    _ => self.twin.pieces(fd, size)?,
+                };
+                let may_be = |piece: &u64| news.may_be(piece * PIECE, PIECE);
+                let rest = pieces.into_iter().rev().filter(may_be).collect();
                 let mut told =
                     (size != before).then_some(Message::Size(key.1, size, size < before));
                 let longer = told.take_if(|_| self.twin.is_early() && size > before);
@@ -285,12 +306,18 @@ impl Shared {
                     Part::All => News::ALL,
                     Part::Records(_) => self.common.news(fd)?.0,
                     Part::These(news) => news,
+                    Part::None => News::ALL,
                 };
                 Ok(self.begin_renewal(key, news, None, wants))
             }
             Some(Task::Fetch(pieces, link)) => {
                 let wants = vec![Wants::Pieces(link)];
                 Ok(self.begin_renewal(key, News::ALL, Some(pieces), wants))
+            }
+            Some(Task::Refresh(asked)) => {
+                self.fetched = Some(BTreeSet::new());
+                let wants = vec![Wants::Again(asked)];
+                Ok(self.begin_renewal(key, News::ALL, Some(BTreeSet::new()), wants))
             }
             Some(Task::Resize(size, asked)) => {
                 self.twin.set_size(size)?;
@@ -390,6 +417,7 @@ impl Shared {
                 Task::Push(own, _) => then.extend(own),
                 Task::Renew(own, _) => wants.extend(own),
                 Task::Fetch(_, link) => wants.push(Wants::Pieces(link)),
+                Task::Refresh(asked) => wants.push(Wants::Again(asked)),
                 Task::Resize(_, asked) => then.push(Then::Ask(asked)),
             }
         }

@@ -57,7 +57,7 @@ fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     all
 }
 
-fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub(crate) fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = os::pwrite(fd, bytes, offset)?;
         (bytes, offset) = (&bytes[count..], offset + count as u64);

@@ -24,7 +24,20 @@ impl Writer {
     }
 }
 
+/// Seven bits of a short number; the highest bit of a byte says that more follow.
+const BITS: u32 = 7;
+
 impl Writer {
+    /// A number of as few bytes as it needs, seven bits each, the lowest first.
+    pub(crate) fn short(&mut self, mut number: u64) -> &mut Self {
+        while number >> BITS != 0 {
+            self.0.push(number as u8 | 1 << BITS);
+            number >>= BITS;
+        }
+        self.0.push(number as u8);
+        self
+    }
+
     pub(crate) fn text(&mut self, value: &str) -> &mut Self {
         self.bytes(value.as_bytes())
     }
@@ -54,6 +67,23 @@ impl<'a> Reader<'a> {
         let mut value = [0; 8];
         value.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(value))
+    }
+
+    /// A [short](Writer::short) number, which has no byte more than it needs.
+    pub(crate) fn short(&mut self) -> io::Result<u64> {
+        let mut number = 0;
+        for shift in (0..u64::BITS).step_by(BITS as usize) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & !(1 << BITS));
+            number |= bits << shift;
+            if byte >> BITS == 0 {
+                let is_shortest = shift == 0 || byte != 0;
+                let fits = bits << shift >> shift == bits;
+                let is_right = is_shortest && fits;
+                return if is_right { Ok(number) } else { Err(bad("a number is too long")) };
+            }
+        }
+        Err(bad("a number is too long"))
     }
 
     /// So many bytes.

@@ -21,7 +21,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// What every message begins with: a mark, and the version of what follows.
-const BEGINNING: [u8; 4] = *b"AGC\x09";
+const BEGINNING: [u8; 4] = *b"AGC\x0a";
 
 /// What a program says or asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,9 @@ pub(crate) enum Request {
         /// Permissions of a new file.
         mode: u32,
     },
-    /// [`super::Client::adopt`]: device and inode of a descriptor, and whether it may write.
-    Adopt(u64, u64, bool, u64),
+    /// [`super::Client::adopt`]: device and inode of a descriptor, and whether it may write, and the
+    /// process will say which bytes it wrote.
+    Adopt(u64, u64, [bool; 2], u64),
     /// [`super::Client::close`]: the handle, bytes that were moved.
     Close(u64, u64),
     /// [`super::Client::sync`]
@@ -97,8 +98,8 @@ pub(crate) enum Request {
     Resize(u64, u64),
     /// [`super::Client::lose_child`]
     ChildLost(u64),
-    /// [`super::Client::wrote`]
-    Wrote(u64),
+    /// [`super::Client::wrote`]: the handle, and which bytes.
+    Wrote(u64, Vec<Extent>),
     /// [`super::Client::fetch`]: the handle, and which bytes.
     Fetch(u64, Vec<Extent>),
 }
@@ -132,8 +133,8 @@ impl Request {
                 out.number(ask.key);
                 write_options(&mut out, &ask.options);
             }
-            Request::Adopt(device, inode, write, key) => {
-                _ = out.byte(2).number(*device).number(*inode).byte(flags(&[*write])).number(*key)
+            Request::Adopt(device, inode, how, key) => {
+                _ = out.byte(2).number(*device).number(*inode).byte(flags(how)).number(*key)
             }
             Request::Close(handle, moved) => _ = out.byte(3).number(*handle).number(*moved),
             Request::Sync(handle) => _ = out.byte(4).number(*handle),
@@ -160,11 +161,11 @@ impl Request {
             Request::Renew(handle) => _ = out.byte(20).number(*handle),
             Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
             Request::ChildLost(handle) => _ = out.byte(22).number(*handle),
-            Request::Wrote(handle) => _ = out.byte(24).number(*handle),
+            Request::Wrote(handle, extents) => {
+                write_extents(out.byte(24).number(*handle), extents);
+            }
             Request::Fetch(handle, extents) => {
-                out.byte(23).number(*handle).list(extents, |out, extent| {
-                    out.number(extent.offset).number(extent.len);
-                });
+                write_extents(out.byte(23).number(*handle), extents);
             }
             Request::Records(handle, told) => _ = out.byte(17).number(*handle).number(*told),
         }
@@ -225,8 +226,8 @@ impl Request {
             },
             1 => open(&mut from)?,
             2 => {
-                let (device, inode, [write]) = (from.number()?, from.number()?, from.flags()?);
-                Request::Adopt(device, inode, write, from.number()?)
+                let (device, inode, how) = (from.number()?, from.number()?, from.flags()?);
+                Request::Adopt(device, inode, how, from.number()?)
             }
             3 => Request::Close(from.number()?, from.number()?),
             4 => Request::Sync(from.number()?),
@@ -256,16 +257,21 @@ impl Request {
             20 => Request::Renew(from.number()?),
             21 => Request::Resize(from.number()?, from.number()?),
             22 => Request::ChildLost(from.number()?),
-            24 => Request::Wrote(from.number()?),
-            23 => Request::Fetch(
-                from.number()?,
-                from.list(|from| Ok(Extent::new(from.number()?, from.number()?)))?,
-            ),
+            24 => Request::Wrote(from.number()?, read_extents(&mut from)?),
+            23 => Request::Fetch(from.number()?, read_extents(&mut from)?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
         Ok(request)
     }
+}
+
+fn write_extents(out: &mut Writer, extents: &[Extent]) {
+    out.list(extents, |out, extent| _ = out.number(extent.offset).number(extent.len));
+}
+
+fn read_extents(from: &mut Reader<'_>) -> io::Result<Vec<Extent>> {
+    from.list(|from| Ok(Extent::new(from.number()?, from.number()?)))
 }
 
 fn directory(from: &mut Reader<'_>) -> io::Result<String> {
@@ -279,7 +285,8 @@ fn open(from: &mut Reader<'_>) -> io::Result<Request> {
     let [read, append, blocking, view, parts] = from.flags()?;
     let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
     let (key, options) = (from.number()?, read_options(from)?);
-    let ask = Ask { path, write, create, exclusive, truncate, view, key, options };
+    let tells = false;
+    let ask = Ask { path, write, create, exclusive, truncate, view, key, tells, options };
     Ok(Request::Open { ask, read, append, blocking, parts, mode })
 }
 

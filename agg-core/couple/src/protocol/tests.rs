@@ -36,7 +36,7 @@ fn options() -> impl Strategy<Value = Options> {
 fn ask() -> impl Strategy<Value = Ask> {
     (path(), any::<[bool; 5]>(), any::<u64>(), options()).prop_map(|(path, how, key, options)| {
         let [write, create, exclusive, truncate, view] = how;
-        Ask { path, write, create, exclusive, truncate, view, key, options }
+        Ask { path, write, create, exclusive, truncate, view, key, tells: false, options }
     })
 }
 
@@ -52,8 +52,8 @@ fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         hello,
         open,
-        any::<(u64, u64, bool, u64)>()
-            .prop_map(|(one, other, write, key)| Request::Adopt(one, other, write, key)),
+        any::<(u64, u64, [bool; 2], u64)>()
+            .prop_map(|(one, other, how, key)| Request::Adopt(one, other, how, key)),
         any::<(u64, u64)>().prop_map(|(handle, moved)| Request::Close(handle, moved)),
         any::<u64>().prop_map(Request::Sync),
         path().prop_map(Request::Empty),
@@ -71,7 +71,6 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Spoil),
         any::<u64>().prop_map(Request::Renew),
         any::<u64>().prop_map(Request::ChildLost),
-        any::<u64>().prop_map(Request::Wrote),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
         any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {

@@ -137,6 +137,7 @@ impl Registry {
             writers: [].into(),
             maker: maker.unwrap_or_default(),
             written: false,
+            untold: false,
             published: false,
             step: ask.options.at_step,
             records: None,
@@ -168,7 +169,8 @@ impl Registry {
     ) -> Opening {
         let (handle, job) = (self.number(), self.job(process));
         let is_part = reads_on && self.is_read_in_part(job, area);
-        let open = Open { process, area, write: ask.write, reads_on, is_part, key: ask.key };
+        let (write, tells, key) = (ask.write, ask.tells, ask.key);
+        let open = Open { process, area, write, tells, reads_on, is_part, key };
         self.opens.insert(handle, open);
         if !reads_on {
             self.is_used_by(process, area);
@@ -187,6 +189,7 @@ impl Registry {
                 generation.jobs.insert(job);
                 generation.writers.insert(process);
                 generation.handles.insert(handle);
+                generation.untold |= !ask.tells;
             }
         }
         Opening { handle, area, generation: number }
@@ -203,12 +206,13 @@ impl Registry {
             || self.opens.values().any(has_part)
     }
 
-    /// A process holds a descriptor of `area` that another one opened. `key` is that of [`Ask`].
+    /// A process holds a descriptor of `area` that another one opened. Whether it may write, whether
+    /// it tells what it wrote, and its key are those of [`Ask`].
     pub fn adopt(
         &mut self,
         process: Process,
         area: Area,
-        write: bool,
+        [write, tells]: [bool; 2],
         key: u64,
     ) -> Option<Opening> {
         if let Some(opening) = self.asked_before(process, key) {
@@ -219,7 +223,7 @@ impl Registry {
         let is_own = generation.jobs.contains(&self.job(process));
         let options = self.names.get(&path).map(|name| name.options.clone()).unwrap_or_default();
         let writer = self.names.get(&path).and_then(|name| name.writer);
-        let ask = Ask { path, write, key, options, ..Ask::default() };
+        let ask = Ask { path, write, tells, key, options, ..Ask::default() };
         let opening = match write || is_own {
             true => self.opened(process, area, &ask, false),
             false => self.read_on(process, area, &ask),

@@ -24,12 +24,12 @@ fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
     scene.registry.show_records(written.area, 3);
     let root = opened(scene.read(10));
     scene.close(1, written, 0);
-    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
+    let other = scene.registry.adopt(11, root.area, [false; 2], 0).unwrap();
     scene.close(10, root, 1 << 20);
     scene.close(11, other, 1 << 20);
     // Both have seen a part.
     let root = opened(scene.read(10));
-    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
+    let other = scene.registry.adopt(11, root.area, [false; 2], 0).unwrap();
     assert_eq!((root.generation, other.generation), (1, 1));
     scene.close(10, root, 1 << 20);
     scene.close(11, other, 1 << 20);

@@ -187,7 +187,7 @@ fn a_rank_that_moved_nothing_has_read_what_another_rank_read() {
     (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
     scene.make_many(1, 2);
     let root = opened(scene.read(10));
-    let other = scene.registry.adopt(11, root.area, false, 0).unwrap();
+    let other = scene.registry.adopt(11, root.area, [false; 2], 0).unwrap();
     assert_eq!(other.generation, 1);
     scene.close(10, root, 0);
     scene.close(11, other, 1 << 20);
@@ -333,7 +333,7 @@ fn a_rank_that_read_nothing_goes_on_if_another_one_read_and_has_not_closed_yet()
     (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
     scene.make_many(1, 2);
     let first = opened(scene.read(10));
-    let other = scene.registry.adopt(11, first.area, false, 0).unwrap();
+    let other = scene.registry.adopt(11, first.area, [false; 2], 0).unwrap();
     scene.close(10, first, 0);
     scene.registry.see(11, other.handle, 2047, false);
     scene.registry.see(10, other.handle, 5000, false);

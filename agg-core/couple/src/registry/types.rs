@@ -50,6 +50,8 @@ pub struct Ask {
     pub view: bool,
     /// By which the process names this open, if it asks another agent for it again; 0 for none.
     pub key: u64,
+    /// The process will say which bytes it has written.
+    pub tells: bool,
     /// What the rule says.
     pub options: Options,
 }
@@ -152,6 +154,8 @@ pub struct Generation {
     pub maker: String,
     /// A program has said that it wrote to it, whatever the bytes were before.
     pub written: bool,
+    /// A program may have written to it that does not say which bytes.
+    pub untold: bool,
     /// Readers get it although it is not complete.
     pub published: bool,
     /// Its rule lets readers have records before it is complete.
@@ -189,6 +193,8 @@ pub struct Open {
     pub area: Area,
     /// Whether it may write.
     pub write: bool,
+    /// The process will say which bytes it has written.
+    pub tells: bool,
     /// Whether it moves the position of a reader.
     pub reads_on: bool,
     /// The generation was not complete, so that its reader opens it again to have the rest.

@@ -54,6 +54,7 @@ impl File {
                 file.small.changed();
                 done?;
                 if kind == Kind::SetSize {
+                    file.driver.was_resized(size.cast_unsigned());
                     file.look_at_size(size.cast_unsigned());
                 }
                 Ok(())

@@ -1,8 +1,8 @@
 //! Of bytes that several ranks have written, which one has written them last.
 
 use super::Moment;
-use super::overlay::Overlay;
 use aggio_base::extent::Extent;
+use aggio_base::overlay::Overlay;
 use aggio_container::blob::Strip;
 
 /// Bytes that a rank wrote at one moment.

@@ -6,7 +6,6 @@
 
 mod contest;
 mod moment;
-mod overlay;
 mod part;
 mod pieces;
 mod run;

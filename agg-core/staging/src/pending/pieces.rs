@@ -1,9 +1,9 @@
 //! What is kept in the order of the file, each byte once.
 
-use super::overlay::Overlay;
 use super::run::Run;
 use super::saved::Saved;
 use aggio_base::extent::Extent;
+use aggio_base::overlay::Overlay;
 
 /// Bytes that are kept from `position` on, and where they belong in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

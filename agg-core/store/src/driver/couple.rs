@@ -6,10 +6,11 @@ mod waits;
 
 pub(super) use kind::Coupled;
 
-use super::{Driver, Facts, Outcome, Striped, latency};
+use super::{Driver, Facts, InPlace, Outcome, Striped, latency};
 use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, Result};
+use aggio_base::overlay::Overlay;
 use aggio_base::report::{Counters, Totals};
 use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_couple::{Before, Client, Parts, covers_number};
@@ -17,9 +18,14 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use records::{Step, show};
 use std::io::{self, IoSlice, IoSliceMut};
+use std::iter::once;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use waits::Waits;
+
+/// Ranges of which the agent of this node hears before the file is closed.
+const LONG: usize = 64 << 10;
 
 /// An open file of a generation.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ struct CoupledFile {
     /// they may leave it as it was.
     had_bytes: bool,
     wrote: AtomicBool,
+    /// What was written and the agent of this node has not heard of, if that has to hear of it.
+    written: Option<Mutex<Overlay<()>>>,
     /// Records of the file are read while it is written.
     step: Option<Step>,
     /// What has come of it from another node.
@@ -50,15 +58,42 @@ impl CoupledFile {
     }
 
     /// The program is about to change these bytes: what another node had there comes first.
-    fn before_write(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
+    fn before_write(&self, extents: impl Iterator<Item = Extent> + Clone) -> io::Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
-        self.wait_for(extents)
+        self.wait_for(extents.clone())?;
+        let Some(written) = &self.written else { return Ok(()) };
+        let is_long = {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            extents.for_each(|extent| written.join(extent, ()));
+            written.len() > LONG
+        };
+        if is_long { self.tell_writes() } else { Ok(()) }
     }
 
-    /// Lets the agent know that the program has written, before it finds that nobody can any more.
+    /// Lets the agent know what the program has written, before it finds that nobody can write any
+    /// more.
     fn tell_writes(&self) -> io::Result<()> {
-        let tells = self.had_bytes && self.wrote.load(Ordering::Relaxed);
-        if tells { self.client.wrote(self.handle) } else { Ok(()) }
+        let Some(written) = &self.written else {
+            let tells = self.had_bytes && self.wrote.load(Ordering::Relaxed);
+            return if tells { self.client.wrote(self.handle, &[]) } else { Ok(()) };
+        };
+        let written = {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *written)
+        };
+        if written.is_empty() && !self.wrote.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
+        self.client.wrote(self.handle, &extents)
+    }
+
+    /// What was written behind the end of a file of so many bytes is none of it.
+    fn forget_behind(&self, size: u64) {
+        if let Some(written) = &self.written {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.take(Extent::between(size, u64::MAX));
+        }
     }
 
     /// What other nodes have written may be missing.
@@ -134,7 +169,7 @@ impl Driver for CoupledFile {
     }
 
     fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.before_write([Extent::new(offset, buffer.len() as u64)])?;
+        self.before_write(once(Extent::new(offset, buffer.len() as u64)))?;
         let written = self.inner.pwrite(buffer, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
@@ -155,22 +190,23 @@ impl Driver for CoupledFile {
 
     fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let len = buffers.iter().map(|buffer| buffer.len() as u64).sum();
-        self.before_write([Extent::new(offset, len)])?;
+        self.before_write(once(Extent::new(offset, len)))?;
         let written = self.inner.pwritev(buffers, offset)?;
         self.announce(offset, written as u64)?;
         Ok(written)
     }
 
-    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+    fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
         let is_number = self.step.is_some() && covers_number(extent.offset, extent.len);
-        if is_number || self.check_fresh().is_err() || self.wait_for([extent]).is_err() {
+        if is_number || self.check_fresh().is_err() {
             return false;
         }
-        if stores {
-            self.wrote.store(true, Ordering::Relaxed);
-        }
-        let copied = self.inner.in_place(extent, stores, copy);
-        if copied && !stores {
+        let is_there = match access {
+            InPlace::Load => self.wait_for([extent]),
+            InPlace::Store(pieces) => self.before_write(pieces.iter().copied()),
+        };
+        let copied = is_there.is_ok() && self.inner.in_place(extent, access, copy);
+        if copied && access == InPlace::Load {
             self.count(extent.len);
         }
         copied
@@ -188,7 +224,7 @@ impl Driver for CoupledFile {
     }
 
     fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        if let Err(error) = self.before_write([Extent::new(offset, buffer.len() as u64)]) {
+        if let Err(error) = self.before_write(once(Extent::new(offset, buffer.len() as u64))) {
             return Outcome { bytes: 0, result: Err(Error::os("write", &error)) };
         }
         self.announced(offset, self.inner.write_contig(buffer, offset, counters))
@@ -250,22 +286,30 @@ impl Driver for CoupledFile {
     fn set_size(&self, size: u64) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         self.inner.set_size(size)?;
+        self.forget_behind(size);
         let told = self.client.resize(self.handle, size);
         told.map_err(|error| Error::os("ftruncate", &error))
+    }
+
+    fn was_resized(&self, size: u64) {
+        self.inner.was_resized(size);
+        self.forget_behind(size);
     }
 
     /// Also tells readers that what was written so far may be read, if the rule says so, and other
     /// nodes what was written on this one.
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
-        match self.writes {
-            true => self.client.sync(self.handle).map_err(|error| Error::os("sync", &error)),
-            false => Ok(()),
+        if !self.writes {
+            return Ok(());
         }
+        let told = self.tell_writes().and_then(|()| self.client.sync(self.handle));
+        told.map_err(|error| Error::os("sync", &error))
     }
 
     fn renew(&self) {
         self.inner.renew();
+        self.parts.forget(&self.client, self.handle);
         let renewed = if self.writes { self.client.renew(self.handle) } else { Ok(()) };
         let number = renewed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         self.stale.store(number, Ordering::Relaxed);
@@ -301,11 +345,12 @@ impl Driver for CoupledFile {
     }
 
     fn close_but_offer(&self) -> Result<()> {
+        let written = self.tell_writes();
         let closed = self.inner.close_but_offer();
         // The rank that opens the file next may not have read anything itself.
         let known = self.client.check(self.handle, self.moved.load(Ordering::Relaxed));
         match self.writes {
-            true => closed.and(known.map_err(|error| Error::os("close", &error))),
+            true => closed.and(written.and(known).map_err(|error| Error::os("close", &error))),
             false => closed,
         }
     }

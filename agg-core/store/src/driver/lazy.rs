@@ -6,7 +6,7 @@
 //! next operation tries again.
 
 use super::latency::Meter;
-use super::{Driver, Drivers, Facts, OpenHow, Outcome, Stamp};
+use super::{Driver, Drivers, Facts, InPlace, OpenHow, Outcome, Stamp};
 use crate::independent::Strategy;
 use aggio_base::error::{Error, Result};
 use aggio_base::report::{Counters, Totals};
@@ -153,8 +153,8 @@ impl Driver for LazyDriver {
         self.attempt(|driver| driver.pwritev(buffers, offset))
     }
 
-    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
-        self.get().is_ok_and(|driver| driver.in_place(extent, stores, copy))
+    fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        self.get().is_ok_and(|driver| driver.in_place(extent, access, copy))
     }
 
     fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
@@ -193,6 +193,12 @@ impl Driver for LazyDriver {
 
     fn set_size(&self, size: u64) -> Result<()> {
         self.get()?.set_size(size)
+    }
+
+    fn was_resized(&self, size: u64) {
+        if let Some(driver) = self.opened.get() {
+            driver.was_resized(size);
+        }
     }
 
     /// Who never opened the file has written nothing that could be lost.

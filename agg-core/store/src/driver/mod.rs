@@ -189,6 +189,15 @@ impl Facts {
     }
 }
 
+/// What is done with a range of a file [in place](Driver::in_place).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace<'a> {
+    /// Bytes are loaded.
+    Load,
+    /// Bytes are stored, none of them outside these ranges.
+    Store(&'a [Extent]),
+}
+
 /// An open file of one kind of file system: ADIO's function table.
 ///
 /// The methods without a body are all that a driver must supply; each of the others is a *generic
@@ -224,15 +233,15 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, to
-    /// store into if `stores`, else to load from. Other processes store into it meanwhile.
+    /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, for
+    /// this access. Other processes store into it meanwhile.
     ///
     /// Returns whether what was copied is (or was) the content of the file, which then reaches to
     /// the end of `extent` at least. If not, that is no error: `copy` may have been run or not, and
     /// the caller moves all its bytes by requests and learns why. A driver without memory that is a
     /// file does nothing.
-    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
-        let _ = (extent, stores, copy);
+    fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        let _ = (extent, access, copy);
         false
     }
 
@@ -276,6 +285,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 
     /// Truncates or extends (with zeros) the file to `size` bytes.
     fn set_size(&self, size: u64) -> Result<()>;
+
+    /// Another rank has set the size of the file.
+    fn was_resized(&self, size: u64) {
+        let _ = size;
+    }
 
     /// Makes all completed writes durable.
     fn sync(&self) -> Result<()>;

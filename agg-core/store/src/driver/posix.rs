@@ -8,7 +8,8 @@ use super::mapped::Mappable;
 use super::reserving::Reserving;
 use super::table::{Drivers, Kind};
 use super::{
-    Driver, Facts, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os, striping,
+    Driver, Facts, InPlace, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os,
+    striping,
 };
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_comm::transport::LockGuard;
@@ -290,7 +291,8 @@ impl Driver for PosixFile {
         os::pwritev(self.descriptor.get()?, buffers, offset)
     }
 
-    fn in_place(&self, extent: Extent, stores: bool, copy: &mut dyn FnMut(*mut u8)) -> bool {
+    fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
+        let stores = access != InPlace::Load;
         let file_system = &self.facts.get_or_init(|| self.look()).file_system;
         let mappable = if stores { self.mappable.stores } else { self.mappable.loads };
         let Ok(fd) = self.descriptor.get() else { return false };

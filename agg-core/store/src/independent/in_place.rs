@@ -3,7 +3,7 @@
 
 use super::decision;
 use super::list::VECTOR_BYTES;
-use crate::driver::Driver;
+use crate::driver::{Driver, InPlace};
 use aggio_base::Extent;
 use aggio_base::log::Level;
 use aggio_base::report::Counters;
@@ -114,7 +114,9 @@ fn run<D: Driver + ?Sized>(
     let mut position = data.position;
     while position < pieces.end {
         let Some(part) = pieces.part(position) else { break };
-        let moved = driver.in_place(part.window, stores, &mut |start| {
+        let windows = [part.window];
+        let access = if stores { InPlace::Store(&windows) } else { InPlace::Load };
+        let moved = driver.in_place(part.window, access, &mut |start| {
             // SAFETY: the driver has the window as memory from `start` on.
             unsafe { copy(data, part, start) };
         });

@@ -2,7 +2,7 @@
 
 use super::crew;
 use super::staging::Staging;
-use crate::driver::{Driver, Outcome, generic};
+use crate::driver::{Driver, InPlace, Outcome, generic};
 use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_types::memory::{Memory, MemoryCursor};
@@ -85,7 +85,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return true };
         let (span, place) = (Extent::between(first.offset, last.end()), self.cursor.position());
         let (cursor, mirror, mut bytes) = (&mut self.cursor, self.mirror, 0);
-        let stored = self.driver.in_place(span, true, &mut |start| {
+        let stored = self.driver.in_place(span, InPlace::Store(pieces), &mut |start| {
             for piece in pieces {
                 if let Some(start) = mirror {
                     cursor.seek(piece.offset.saturating_sub(start));

@@ -175,6 +175,7 @@ impl Agent {
             writers: BTreeSet::new(),
             maker: kept.maker.clone(),
             written: false,
+            untold: true,
             published: false,
             step: false,
             records: None,
@@ -232,7 +233,8 @@ impl Agent {
         }
         for Held { handle, area, key, is_part } in opens {
             self.registry.count_behind(handle);
-            let open = Open { process, area, write: false, reads_on: true, is_part, key };
+            let open =
+                Open { process, area, write: false, tells: false, reads_on: true, is_part, key };
             self.registry.opens.insert(handle, open);
         }
         if let Some(name) = self.registry.names.get_mut(path) {

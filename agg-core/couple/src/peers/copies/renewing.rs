@@ -3,6 +3,7 @@
 use super::{Copies, Copy, Key};
 use crate::peers::shared::{Shared, Step};
 use crate::peers::twin::grow;
+use aggio_base::Extent;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -14,6 +15,7 @@ impl Copies {
     /// The system's.
     pub(crate) fn cut(&mut self, key: Key, size: u64) -> io::Result<()> {
         let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
+        copy.written.take(Extent::between(size, u64::MAX));
         if let Some(shared) = &mut copy.shared {
             shared.cut(size)?;
         }

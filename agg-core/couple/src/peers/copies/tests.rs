@@ -2,8 +2,16 @@
 
 use super::*;
 
-const FOUR_BYTES: Away =
-    Away { handle: 0, generation: 1, area: 10, size: 4, mode: 0o600, shared: false, early: false };
+const FOUR_BYTES: Away = Away {
+    handle: 0,
+    generation: 1,
+    area: 10,
+    size: 4,
+    mode: 0o600,
+    shared: false,
+    early: false,
+    keeps: false,
+};
 
 /// The memory that are left of a copy to which `change` was done, after another generation of
 /// its name came.

@@ -38,7 +38,7 @@ fn a_name_that_its_owner_hands_over_is_the_other_agents_and_goes_with_that() {
     let (_scratch, place) = place();
     let (mut one, mut two) = (on(&place, "a"), on(&place, "b"));
     assert_eq!(one.claim(b"/f").unwrap(), Owner::Here);
-    let other = Instance::of_words(&two.own_words()).unwrap();
+    let other = Instance::of_words(&two.own().words()).unwrap();
     assert_eq!(other, two.own);
     two.hand_over(b"/f", &other).unwrap_err();
     one.hand_over(b"/f", &other).unwrap();

@@ -20,7 +20,7 @@ fn readers_do_not_wait_for_what_a_killed_program_would_have_made_next() {
 fn a_child_that_had_the_descriptor_is_not_who_would_have_made_the_next_one() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let opening = scene.write(1);
-    let copy = scene.registry.adopt(3, opening.area, true, 0).unwrap();
+    let copy = scene.registry.adopt(3, opening.area, [true; 2], 0).unwrap();
     scene.close(3, copy, 0);
     scene.end(3, true);
     scene.close(1, opening, 0);

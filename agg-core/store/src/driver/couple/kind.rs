@@ -12,9 +12,10 @@ use aggio_base::os;
 use aggio_comm::transport::{Identity, Offer};
 use aggio_config::settings::working_directory;
 use aggio_couple::client::is_on_disk;
-use aggio_couple::{Client, Open, Parts};
+use aggio_couple::{Client, Open, Parts, is_away};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::time::Instant;
 
@@ -54,7 +55,8 @@ impl Coupled {
         let (writes, stale) = (how.write, AtomicI32::new(0));
         let had_bytes = writes && inner.size().is_ok_and(|size| size > 0);
         let wrote = AtomicBool::new(false);
-        let parts = Parts::of(handle);
+        let written = (writes && is_away(handle)).then(Mutex::default);
+        let parts = Parts::of(&client, handle);
         Box::new(CoupledFile {
             inner,
             client,
@@ -62,6 +64,7 @@ impl Coupled {
             writes,
             had_bytes,
             wrote,
+            written,
             step,
             parts,
             moved,
@@ -128,7 +131,7 @@ impl Kind for Coupled {
     fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
         let (inner, began) = (self.posix.adopt(drivers, how, offer)?, Instant::now());
         let Identity { device, inode } = offer.identity;
-        match self.client.adopt_file(device, inode, how.write) {
+        match self.client.adopt_file(device, inode, [how.write, true]) {
             Ok(handle) => Ok(self.file(inner, handle, how, began)),
             // The file on disk, because the writer died.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),

@@ -1,0 +1,147 @@
+//! What programs of this node wrote to generations of other nodes, and stays here: its owner knows
+//! which bytes that is, and readers fetch them from here.
+
+use super::Key;
+use super::hosted::Memory;
+use crate::areas::read_all;
+use aggio_base::overlay::Overlay;
+use aggio_base::{Extent, os};
+use aggio_link::{Body, Peer};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A file with bytes that stay.
+#[derive(Debug)]
+struct File {
+    fd: OwnedFd,
+    inode: u64,
+    /// What is sent, once nobody can write to the file any more.
+    mapped: Option<Memory>,
+}
+
+/// What stays of one generation: a node that opened it several times has several files.
+#[derive(Debug, Default)]
+struct Kept {
+    files: Vec<File>,
+    parts: Overlay<usize>,
+}
+
+/// What stays of all generations.
+#[derive(Debug, Default)]
+pub(crate) struct Keeps(BTreeMap<Key, Kept>);
+
+impl Keeps {
+    /// Keeps these bytes of a file.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn keep(&mut self, key: Key, fd: OwnedFd, extents: &[Extent]) -> io::Result<()> {
+        let inode = os::fstat(fd.as_raw_fd())?.st_ino;
+        let kept = self.0.entry(key).or_default();
+        if kept.files.last().is_none_or(|last| last.inode != inode) {
+            kept.files.push(File { fd, inode, mapped: None });
+        }
+        let last = kept.files.len() - 1;
+        extents.iter().for_each(|extent| kept.parts.join(*extent, last));
+        Ok(())
+    }
+
+    /// The bytes of `extent`, in order and in parts with their offsets. `changes` says that
+    /// programs may still write to the file. `None` if not all of them are here.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn bytes(
+        &mut self,
+        key: Key,
+        extent: Extent,
+        changes: bool,
+    ) -> io::Result<Option<Vec<(u64, Body)>>> {
+        let Some(kept) = self.0.get_mut(&key) else { return Ok(None) };
+        let parts: Vec<(Extent, usize)> = kept.parts.within(extent).collect();
+        if parts.iter().map(|(part, _)| part.len).sum::<u64>() != extent.len {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for (part, file) in parts {
+            let body = kept.files.get_mut(file).map(|file| file.body(part, changes));
+            found.extend(body.transpose()?.map(|body| (part.offset, body)));
+        }
+        Ok(Some(found))
+    }
+
+    /// The owner needs no bytes of a generation any more.
+    pub(crate) fn free(&mut self, key: Key) {
+        self.0.remove(&key);
+    }
+
+    /// The owner has ended.
+    pub(crate) fn lose(&mut self, peer: Peer) {
+        self.0.retain(|key, _| key.0 != peer);
+    }
+
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl File {
+    fn body(&mut self, part: Extent, changes: bool) -> io::Result<Body> {
+        if !changes {
+            if self.mapped.is_none() {
+                self.mapped = Some(Memory::of(&self.fd, false)?);
+            }
+            let mapped = self.mapped.as_ref();
+            if let Some(span) = mapped.and_then(|mapped| mapped.span(part.offset, part.len)) {
+                return Ok(Body::Mapped(span));
+            }
+        }
+        // A mapping ends the process where the file is cut.
+        let mut bytes = vec![0; usize::try_from(part.len).unwrap_or(0)];
+        read_all(self.fd.as_raw_fd(), &mut bytes, part.offset)?;
+        Ok(Body::Bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::FromRawFd;
+
+    fn file(bytes: &[u8]) -> OwnedFd {
+        let fd = os::memory_file(c"kept").unwrap();
+        os::pwrite(fd, bytes, 0).unwrap();
+        // SAFETY: the descriptor is new and belongs to nobody else.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    fn read(keeps: &mut Keeps, key: Key, extent: Extent, changes: bool) -> Option<Vec<u8>> {
+        let parts = keeps.bytes(key, extent, changes).unwrap()?;
+        let bytes = |body| match body {
+            Body::Bytes(bytes) => bytes,
+            Body::Mapped(span) => {
+                let map = span.extent();
+                vec![b'm'; map.len as usize]
+            }
+            Body::None => Vec::new(),
+        };
+        Some(parts.into_iter().flat_map(|(_, body)| bytes(body)).collect())
+    }
+
+    #[test]
+    fn what_was_written_last_is_sent_and_nothing_that_was_not() {
+        let (mut keeps, key) = (Keeps::default(), (Peer(1), 7));
+        keeps.keep(key, file(b"0123456789"), &[Extent::new(2, 6)]).unwrap();
+        keeps.keep(key, file(b"abcdefghij"), &[Extent::new(4, 2)]).unwrap();
+        assert_eq!(read(&mut keeps, key, Extent::new(3, 4), true).unwrap(), b"3ef6");
+        assert_eq!(read(&mut keeps, key, Extent::new(3, 4), false).unwrap(), b"mmmm");
+        assert_eq!(read(&mut keeps, key, Extent::new(1, 4), true), None);
+        assert_eq!(read(&mut keeps, (Peer(1), 8), Extent::new(3, 1), true), None);
+        keeps.lose(Peer(2));
+        assert!(!keeps.is_empty());
+        keeps.free(key);
+        assert!(keeps.is_empty());
+    }
+}

@@ -1,0 +1,240 @@
+//! Which node has which bytes of a generation. What programs of another node wrote stays there if
+//! they say which bytes that is; all others are in the memory of this node.
+
+use super::Instance;
+use crate::protocol::{Reader, Writer, bad};
+use crate::registry::Area;
+use aggio_base::Extent;
+use aggio_base::overlay::Overlay;
+use aggio_link::Peer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// All bytes of a file.
+pub(crate) const ALL: Extent = Extent { offset: 0, len: u64::MAX };
+
+/// A node that has bytes of a generation, and of which generation it has them: of this one, or of
+/// an earlier one as whose copy this one began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Holder {
+    /// The connection that its agent has made.
+    pub(crate) peer: Peer,
+    pub(crate) area: Area,
+}
+
+/// Who has which parts of a range: what a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Where {
+    /// The words of each node, and the number by which it knows its bytes.
+    pub(crate) nodes: Vec<(String, Area)>,
+    /// The parts in order, and of each the index of its node; `None` for the owner.
+    pub(crate) parts: Vec<(Extent, Option<usize>)>,
+}
+
+impl Where {
+    /// The body of a message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.list(&self.nodes, |out, (node, area)| _ = out.text(node).number(*area));
+        for (part, node) in &self.parts {
+            out.short(part.len).short(node.map_or(0, |node| node as u64 + 1));
+        }
+        out.0
+    }
+
+    /// What a body says of `range`.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent of this version says.
+    pub(crate) fn decode(body: &[u8], range: Extent) -> io::Result<Self> {
+        let mut from = Reader(body);
+        let nodes = from.list(|from| Ok((from.text()?, from.number()?)))?;
+        let (mut parts, mut at) = (Vec::new(), range.offset);
+        while !from.0.is_empty() {
+            let (len, node) = (from.short()?, from.short()?);
+            let node = node.checked_sub(1).map(|node| usize::try_from(node).unwrap_or(usize::MAX));
+            if len == 0 || len > range.end() - at || node.is_some_and(|node| node >= nodes.len()) {
+                return Err(bad("a part is nowhere"));
+            }
+            parts.push((Extent::new(at, len), node));
+            at += len;
+        }
+        if at == range.end() { Ok(Self { nodes, parts }) } else { Err(bad("a part is missing")) }
+    }
+}
+
+/// What is known of one generation.
+#[derive(Clone, Debug, Default)]
+struct Located {
+    parts: Overlay<Holder>,
+    /// All that have, or had, bytes.
+    holders: BTreeSet<Holder>,
+}
+
+/// What is known of all generations of this node.
+#[derive(Debug, Default)]
+pub(crate) struct Locations {
+    areas: BTreeMap<Area, Located>,
+    /// Who the agents of the nodes are.
+    nodes: BTreeMap<Peer, Instance>,
+}
+
+impl Locations {
+    /// The node of `peer`, whose agent is `node`, has the newest bytes of these extents.
+    pub(crate) fn note(&mut self, area: Area, peer: Peer, node: &Instance, extents: &[Extent]) {
+        if extents.is_empty() {
+            return;
+        }
+        let (located, holder) = (self.areas.entry(area).or_default(), Holder { peer, area });
+        located.holders.insert(holder);
+        extents.iter().for_each(|extent| located.parts.join(*extent, holder));
+        self.nodes.insert(peer, node.clone());
+    }
+
+    /// This node has the newest bytes of `extent`.
+    pub(crate) fn is_here(&mut self, area: Area, extent: Extent) {
+        if let Some(located) = self.areas.get_mut(&area) {
+            located.parts.take(extent);
+        }
+    }
+
+    /// This node has the bytes of `extent` by now that `holder` has.
+    pub(crate) fn came(&mut self, area: Area, extent: Extent, holder: Holder) {
+        let parts = self.within(area, extent);
+        let same = parts.into_iter().filter(|(_, other)| *other == holder);
+        same.for_each(|(part, _)| self.is_here(area, part));
+    }
+
+    /// The file was cut, or made longer, to so many bytes.
+    pub(crate) fn cut(&mut self, area: Area, size: u64) {
+        self.is_here(area, Extent::between(size, u64::MAX));
+    }
+
+    /// A generation begins with the bytes of another one.
+    pub(crate) fn inherit(&mut self, area: Area, from: Area) {
+        if let Some(located) = self.areas.get(&from).filter(|one| !one.parts.is_empty()).cloned() {
+            self.areas.insert(area, located);
+        }
+    }
+
+    /// Whether other nodes have any bytes of a generation.
+    pub(crate) fn has(&self, area: Area) -> bool {
+        self.areas.get(&area).is_some_and(|located| !located.parts.is_empty())
+    }
+
+    /// The bytes of `extent` that other nodes have, in order.
+    pub(crate) fn within(&self, area: Area, extent: Extent) -> Vec<(Extent, Holder)> {
+        let located = self.areas.get(&area);
+        located.into_iter().flat_map(|located| located.parts.within(extent)).collect()
+    }
+
+    /// Who has which parts of `range`; `None` if this node has all of it.
+    pub(crate) fn find(&self, area: Area, range: Extent) -> Option<Where> {
+        let (mut found, mut at) = (Where::default(), range.offset);
+        for (part, holder) in self.within(area, range) {
+            if at < part.offset {
+                found.parts.push((Extent::between(at, part.offset), None));
+            }
+            let node = (self.node(holder)?.words(), holder.area);
+            let known = found.nodes.iter().position(|one| *one == node);
+            if known.is_none() {
+                found.nodes.push(node);
+            }
+            found.parts.push((part, known.or(Some(found.nodes.len() - 1))));
+            at = part.end();
+        }
+        if found.parts.is_empty() {
+            return None;
+        }
+        if at < range.end() {
+            found.parts.push((Extent::between(at, range.end()), None));
+        }
+        Some(found)
+    }
+
+    /// Who the agent of a holder is.
+    pub(crate) fn node(&self, holder: Holder) -> Option<&Instance> {
+        self.nodes.get(&holder.peer)
+    }
+
+    /// The generations of which the node of `peer` has bytes that no other one has.
+    pub(crate) fn of(&self, peer: Peer) -> Vec<Area> {
+        let has = |located: &Located| located.parts.iter().any(|(_, one)| one.peer == peer);
+        self.areas.iter().filter(|(_, located)| has(located)).map(|(area, _)| *area).collect()
+    }
+
+    /// A generation is given up: who need not keep bytes any more, of no generation of this node.
+    pub(crate) fn free(&mut self, area: Area) -> Vec<Holder> {
+        let Some(gone) = self.areas.remove(&area) else { return Vec::new() };
+        let is_needed =
+            |holder: &Holder| self.areas.values().any(|other| other.holders.contains(holder));
+        gone.holders.into_iter().filter(|holder| !is_needed(holder)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> Instance {
+        Instance::of_words(&format!("{name} 00ff")).unwrap()
+    }
+
+    fn holder(peer: u64, area: Area) -> Holder {
+        Holder { peer: Peer(peer), area }
+    }
+
+    #[test]
+    fn the_node_that_wrote_last_has_the_bytes() {
+        let mut locations = Locations::default();
+        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.note(7, Peer(2), &node("b"), &[Extent::new(40, 20)]);
+        locations.is_here(7, Extent::new(50, 5));
+        let found = locations.within(7, Extent::new(30, 40));
+        let one = (Extent::new(30, 10), holder(1, 7));
+        let two = (Extent::new(40, 10), holder(2, 7));
+        let three = (Extent::new(55, 5), holder(2, 7));
+        let four = (Extent::new(60, 10), holder(1, 7));
+        assert_eq!(found, [one, two, three, four]);
+        locations.cut(7, 45);
+        assert_eq!(locations.within(7, ALL).last(), Some(&(Extent::new(40, 5), holder(2, 7))));
+        assert_eq!(locations.of(Peer(2)), [7]);
+        locations.cut(7, 0);
+        assert!(!locations.has(7) && locations.of(Peer(2)).is_empty());
+    }
+
+    #[test]
+    fn a_reader_is_told_who_has_each_byte() {
+        let mut locations = Locations::default();
+        let range = Extent::new(5, 100);
+        assert_eq!(locations.find(7, range), None);
+        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 10), Extent::new(90, 5)]);
+        locations.note(7, Peer(2), &node("b"), &[Extent::new(20, 10)]);
+        let found = locations.find(7, range).unwrap();
+        let lens: Vec<_> = found.parts.iter().map(|(part, node)| (part.len, *node)).collect();
+        let (a, b) = (Some(0), Some(1));
+        assert_eq!(lens, [(5, a), (10, None), (10, b), (60, None), (5, a), (10, None)]);
+        assert_eq!(found.nodes[1].0, node("b").words());
+        let body = found.encode();
+        assert_eq!(Where::decode(&body, range).unwrap(), found);
+        for wrong in [Extent::new(5, 99), Extent::new(5, 101), Extent::new(5, 0)] {
+            Where::decode(&body, wrong).unwrap_err();
+        }
+        for len in 0..body.len() {
+            Where::decode(&body[..len], range).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn bytes_are_kept_until_no_generation_has_them() {
+        let mut locations = Locations::default();
+        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.inherit(8, 7);
+        locations.note(8, Peer(2), &node("b"), &[Extent::new(0, 10)]);
+        assert_eq!(locations.within(8, Extent::new(0, 11)).len(), 2);
+        assert_eq!(locations.free(7), []);
+        assert_eq!(locations.free(8), [holder(1, 7), holder(2, 8)]);
+        locations.inherit(9, 8);
+        assert!(!locations.has(9));
+    }
+}
