@@ -1,8 +1,8 @@
 //! Bytes that programs of this node wrote to generations of other nodes, and that stay here.
 
 use super::Agent;
-use crate::peers::{Key, Message, PIECE, Then};
-use crate::protocol::bad;
+use crate::peers::{Asked, Kept, Key, Message, PIECE, Then};
+use crate::protocol::{Request, bad};
 use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -21,10 +21,15 @@ impl Agent {
         let shared = peers.copies.get_mut(key).and_then(|copy| copy.shared.as_mut());
         let Some(shared) = shared else { return };
         match kept {
-            None => shared.push(then),
-            Some(extents) => {
+            Kept::No(reported) => {
+                shared.report(&reported);
+                shared.push(then);
+            }
+            Kept::Here(extents) => {
                 if !extents.is_empty() {
-                    shared.push_size(Then::Keep(extents));
+                    let goes_on =
+                        matches!(&then, Then::Ask(Asked { request: Request::Sync(_), .. }));
+                    shared.push_size(Then::Keep(extents, goes_on));
                 }
                 shared.push_size(then);
             }

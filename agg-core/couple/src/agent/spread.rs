@@ -153,7 +153,7 @@ impl Agent {
     fn sent(&mut self, key: Key, then: Then) {
         match then {
             Then::Ask(Asked { link, process, request }) => self.ask(key.0, link, process, request),
-            Then::Keep(extents) => {
+            Then::Keep(extents, _) => {
                 let places = differences::places(&extents);
                 if let Some(peers) = &mut self.peers {
                     // A connection that has ended is told soon.

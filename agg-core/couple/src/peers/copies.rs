@@ -141,6 +141,12 @@ impl Copy {
 
     /// A process has it open for writing; whether it says what it writes, and that stays here.
     pub(crate) fn is_written_by(&mut self, process: Process, keeps: bool) {
+        if self.keeps
+            && !keeps
+            && let Some(shared) = &mut self.shared
+        {
+            shared.settle();
+        }
         self.keeps &= keeps;
         self.dirty = true;
         self.granted += 1;

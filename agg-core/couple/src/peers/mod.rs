@@ -74,6 +74,15 @@ pub(crate) struct Ticket {
     pub(crate) opened: Option<Away>,
 }
 
+/// What programs have said that they wrote to a copy.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// It stays on this node.
+    Here(Vec<Extent>),
+    /// The owner gets it.
+    No(Vec<Extent>),
+}
+
 /// All that an agent has of others.
 pub(crate) struct Peers {
     kind: CoupleLink,
@@ -348,17 +357,17 @@ impl Peers {
         self.known.get(&peer).map(Instance::words)
     }
 
-    /// Lets what programs say that they wrote to a copy stay here, and be told to its owner: which
-    /// bytes. `None` if the owner gets them.
+    /// What programs have said that they wrote to a copy; it stays here, if all of them say so.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn keep(&mut self, key: Key) -> io::Result<Option<Vec<Extent>>> {
-        let Some(copy) = self.copies.get_mut(key).filter(|copy| copy.keeps) else {
-            return Ok(None);
-        };
+    pub(crate) fn keep(&mut self, key: Key) -> io::Result<Kept> {
+        let Some(copy) = self.copies.get_mut(key) else { return Ok(Kept::No(Vec::new())) };
         let written = std::mem::take(&mut copy.written);
         let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
+        if !copy.keeps {
+            return Ok(Kept::No(extents));
+        }
         if !extents.is_empty() {
             let file = self.copies.open(key, (true, false, false))?;
             let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
@@ -366,7 +375,7 @@ impl Peers {
             extents.retain(|extent| !extent.is_empty());
             self.keeps.keep(key, file, &extents)?;
         }
-        Ok(Some(extents))
+        Ok(Kept::Here(extents))
     }
 
     /// The node of an agent that this one has connected to.

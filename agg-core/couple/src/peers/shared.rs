@@ -6,6 +6,7 @@ use super::{Key, Message};
 use crate::protocol::{Before, Reply, Request, bad};
 use crate::records::{Common, News};
 use crate::registry::Process;
+use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
 use aggio_link::Body;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,8 +30,9 @@ pub(crate) enum Then {
     Ask(Asked),
     /// It is told that it has all up to now, and gets differences from now on.
     Shared,
-    /// It is told that these bytes stay here.
-    Keep(Vec<Extent>),
+    /// It is told that these bytes stay here; whether programs go on with the file, and may see
+    /// what others write to them.
+    Keep(Vec<Extent>, bool),
     /// It is told that it has all, if nobody has opened the copy for writing since so many did.
     Stored(u64),
 }
@@ -70,6 +72,8 @@ enum Task {
     Fetch(BTreeSet<u64>, u64),
     /// A program looks at the file again: others may have newer bytes of all pieces.
     Refresh(Asked),
+    /// A program writes that does not say which bytes: all are compared from now on.
+    Settle,
     /// The copy was cut, or became longer, by a program that tells it.
     Resize(u64, Asked),
 }
@@ -83,6 +87,7 @@ enum Work {
         size: u64,
         behind: Vec<Message>,
         then: Vec<Then>,
+        reported: Overlay<()>,
     },
     Renew(Renewal),
 }
@@ -118,6 +123,10 @@ pub(crate) struct Shared {
     /// The pieces that the copy has of what its owner had when it was opened; `None` for all.
     fetched: Option<BTreeSet<u64>>,
     common: Common,
+    /// What the owner knows to be here, and is not in the twin.
+    kept: Overlay<()>,
+    /// What programs have said that they wrote, and is to be sent whatever it is.
+    reported: Overlay<()>,
     tasks: VecDeque<Task>,
     now: Option<Work>,
 }
@@ -160,6 +169,18 @@ impl Shared {
     /// Fetches pieces for the program of a connection.
     pub(crate) fn fetch(&mut self, pieces: BTreeSet<u64>, link: u64) {
         self.tasks.push_back(Task::Fetch(pieces, link));
+    }
+
+    /// What programs have said that they wrote is sent next time, whatever it is.
+    pub(crate) fn report(&mut self, extents: &[Extent]) {
+        extents.iter().for_each(|extent| self.reported.join(*extent, ()));
+    }
+
+    /// Not all programs say any more which bytes they write.
+    pub(crate) fn settle(&mut self) {
+        if !self.kept.is_empty() || !self.is_idle() {
+            self.tasks.push_back(Task::Settle);
+        }
     }
 
     /// Lets pieces be fetched again when programs touch them, which the request asks for.
@@ -232,6 +253,8 @@ impl Shared {
     /// # Errors
     /// The system's.
     pub(crate) fn cut(&mut self, size: u64) -> io::Result<()> {
+        self.kept.take(Extent::between(size, u64::MAX));
+        self.reported.take(Extent::between(size, u64::MAX));
         self.twin.set_size(size)
     }
 
@@ -242,23 +265,23 @@ impl Shared {
     pub(crate) fn step(&mut self, key: Key, fd: RawFd, has_room: bool) -> io::Result<Step> {
         match self.now.take() {
             None => self.begin(key, fd),
-            Some(Work::Push { mut rest, size, mut behind, then }) => {
+            Some(Work::Push { mut rest, size, mut behind, then, reported }) => {
                 let Some(piece) = rest.pop_if(|_| has_room) else {
                     if !rest.is_empty() {
-                        self.now = Some(Work::Push { rest, size, behind, then });
+                        self.now = Some(Work::Push { rest, size, behind, then, reported });
                         return Ok(Step::Nothing);
                     }
                     if behind.is_empty() {
                         return Ok(Step::Sent(then));
                     }
                     let said = behind.drain(..).map(|message| (message, Body::None)).collect();
-                    self.now = Some(Work::Push { rest, size, behind, then });
+                    self.now = Some(Work::Push { rest, size, behind, then, reported });
                     return Ok(Step::Say(said));
                 };
-                let taken = self.twin.take(fd, piece, size)?;
+                let taken = self.twin.take(fd, piece, size, &reported)?;
                 let memory = |extent: Extent| Message::Memory(key.1, extent.offset, extent.len);
                 behind.extend(taken.memory.into_iter().map(memory));
-                self.now = Some(Work::Push { rest, size, behind, then });
+                self.now = Some(Work::Push { rest, size, behind, then, reported });
                 let differ = |body| (Message::Differ(key.1), Body::Bytes(body));
                 Ok(Step::Say(taken.bodies.into_iter().map(differ).collect()))
             }
@@ -288,9 +311,19 @@ impl Shared {
                     Part::These(news) => news,
                     Part::None => News { head: 0, from: u64::MAX },
                 };
+                for kept in &then {
+                    self.has_told(fd, kept)?;
+                }
+                let mut reported = Overlay::default();
                 let pieces = match part {
                     Part::None => BTreeSet::new(),
-                    _ => self.twin.pieces(fd, size)?,
+                    _ => {
+                        reported = std::mem::take(&mut self.reported);
+                        let mut pieces = self.twin.pieces(fd, size)?;
+                        let told = reported.within(Extent::new(0, size));
+                        pieces.extend(told.flat_map(|(part, ())| pieces_of(part)));
+                        pieces
+                    }
                 };
                 let may_be = |piece: &u64| news.may_be(piece * PIECE, PIECE);
                 let rest = pieces.into_iter().rev().filter(may_be).collect();
@@ -298,7 +331,7 @@ impl Shared {
                     (size != before).then_some(Message::Size(key.1, size, size < before));
                 let longer = told.take_if(|_| self.twin.is_early() && size > before);
                 let behind = longer.into_iter().collect();
-                self.now = Some(Work::Push { rest, size, behind, then });
+                self.now = Some(Work::Push { rest, size, behind, then, reported });
                 Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
             }
             Some(Task::Renew(wants, part)) => {
@@ -314,6 +347,12 @@ impl Shared {
                 let wants = vec![Wants::Pieces(link)];
                 Ok(self.begin_renewal(key, News::ALL, Some(pieces), wants))
             }
+            Some(Task::Settle) => {
+                for (extent, ()) in std::mem::take(&mut self.kept).into_ranges() {
+                    self.twin.put(fd, extent)?;
+                }
+                self.begin(key, fd)
+            }
             Some(Task::Refresh(asked)) => {
                 self.fetched = Some(BTreeSet::new());
                 let wants = vec![Wants::Again(asked)];
@@ -324,6 +363,21 @@ impl Shared {
                 Ok(Step::Ask(asked))
             }
         }
+    }
+
+    /// The owner hears that bytes stay here: what others write to them later is newer.
+    fn has_told(&mut self, fd: RawFd, then: &Then) -> io::Result<()> {
+        let Then::Keep(extents, goes_on) = then else { return Ok(()) };
+        for extent in extents {
+            match goes_on {
+                true => {
+                    self.kept.take(*extent);
+                    self.twin.put(fd, *extent)?;
+                }
+                false => self.kept.join(*extent, ()),
+            }
+        }
+        Ok(())
     }
 
     /// Asks the owner how long its file is.
@@ -401,7 +455,7 @@ impl Shared {
         if !is_right {
             return Err(bad("bytes that nobody has asked for"));
         }
-        news.map_or(Ok(()), |news| self.twin.merge(open()?.as_raw_fd(), offset, news))
+        news.map_or(Ok(()), |news| self.twin.merge(open()?.as_raw_fd(), offset, news, &self.kept))
     }
 
     /// All that waits, of a copy that is of no use any more.
@@ -417,12 +471,18 @@ impl Shared {
                 Task::Push(own, _) => then.extend(own),
                 Task::Renew(own, _) => wants.extend(own),
                 Task::Fetch(_, link) => wants.push(Wants::Pieces(link)),
+                Task::Settle => {}
                 Task::Refresh(asked) => wants.push(Wants::Again(asked)),
                 Task::Resize(_, asked) => then.push(Then::Ask(asked)),
             }
         }
         (then, wants)
     }
+}
+
+/// The numbers of the pieces with bytes of an extent, which is not empty.
+fn pieces_of(extent: Extent) -> std::ops::RangeInclusive<u64> {
+    extent.offset / PIECE..=(extent.end() - 1) / PIECE
 }
 
 impl Renewal {

@@ -6,6 +6,7 @@ use crate::areas::{data, read_all};
 use aggio_base::Extent;
 use aggio_base::keyed::digest;
 use aggio_base::os;
+use aggio_base::overlay::Overlay;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -176,11 +177,18 @@ impl Twin {
         Ok(found)
     }
 
-    /// What was written to a piece of a copy of `size` bytes, which is in common from now on.
+    /// What was written to a piece of a copy of `size` bytes, which is in common from now on: what
+    /// differs, and what programs have reported.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn take(&mut self, copy: RawFd, piece: u64, size: u64) -> io::Result<Taken> {
+    pub(crate) fn take(
+        &mut self,
+        copy: RawFd,
+        piece: u64,
+        size: u64,
+        reported: &Overlay<()>,
+    ) -> io::Result<Taken> {
         let start = piece * PIECE;
         let len = PIECE.min(size.saturating_sub(start)) as usize;
         let (mut now, mut before) = (vec![0; len], vec![0; len]);
@@ -196,7 +204,21 @@ impl Twin {
             pages.into_iter().try_for_each(|page| write_all(file, &[0], page))?;
         }
         let (mut bodies, mut body) = (Vec::new(), Differences::default());
-        let ranges = differences(&now, &before);
+        let mut ranges = differences(&now, &before);
+        let piece = Extent::new(start, len as u64);
+        let mut reported = reported.within(piece).peekable();
+        if reported.peek().is_some() {
+            let told = reported.map(|(part, ())| part);
+            let found = ranges
+                .iter()
+                .map(|range| Extent::between(start + range.start as u64, start + range.end as u64));
+            let mut all = Overlay::default();
+            told.chain(found).for_each(|part| all.join(part, ()));
+            let range = |(part, ()): (Extent, ())| {
+                (part.offset - start) as usize..(part.end() - start) as usize
+            };
+            ranges = all.into_ranges().map(range).collect();
+        }
         for range in joined(&ranges) {
             self.write(&now[range.clone()], start + range.start as u64)?;
         }
@@ -233,6 +255,22 @@ impl Twin {
         Ok(found)
     }
 
+    /// What a copy has of an extent is in common from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn put(&mut self, copy: RawFd, extent: Extent) -> io::Result<()> {
+        let mut at = extent.offset;
+        while at < extent.end() {
+            let len = PIECE.min(extent.end() - at);
+            let mut bytes = vec![0; len as usize];
+            read_all(copy, &mut bytes, at)?;
+            self.write(&bytes, at)?;
+            at += len;
+        }
+        Ok(())
+    }
+
     /// What tells whether the owner has other bytes than were in common.
     ///
     /// # Errors
@@ -243,14 +281,26 @@ impl Twin {
         Ok(mark(&bytes))
     }
 
-    /// Takes the bytes that the owner has into a copy, where that has no news of its own.
+    /// Takes the bytes that the owner has into a copy, where that has no news of its own. The owner
+    /// knows what is `kept` here: of that, it has nothing older.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn merge(&mut self, copy: RawFd, offset: u64, news: &[u8]) -> io::Result<()> {
+    pub(crate) fn merge(
+        &mut self,
+        copy: RawFd,
+        offset: u64,
+        news: &[u8],
+        kept: &Overlay<()>,
+    ) -> io::Result<()> {
         let (mut now, mut before) = (vec![0; news.len()], vec![0; news.len()]);
         read_all(copy, &mut now, offset)?;
         self.read(&mut before, offset)?;
+        for (part, ()) in kept.within(Extent::new(offset, news.len() as u64)) {
+            let part = (part.offset - offset) as usize..(part.end() - offset) as usize;
+            // As if the twin had them.
+            before[part.clone()].copy_from_slice(&now[part]);
+        }
         let ranges = differences(news, &before);
         for range in joined(&ranges) {
             self.write(&news[range.clone()], offset + range.start as u64)?;

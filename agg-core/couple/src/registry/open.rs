@@ -360,7 +360,10 @@ impl Registry {
     /// Whether any process of the program has read the generation at `position`.
     fn was_seen(&self, reader: Option<&Reader>, position: &Position) -> bool {
         let others = reader.into_iter().flat_map(|reader| reader.processes.values());
-        position.seen || others.into_iter().any(|other| other.at == position.at && other.seen)
+        // A process that has opened a later one has got that because this one was seen.
+        let has_seen =
+            |other: &Position| other.at > position.at || other.at == position.at && other.seen;
+        position.seen || others.into_iter().any(has_seen)
     }
 
     /// The generation that a reader waits for.

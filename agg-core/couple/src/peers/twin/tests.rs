@@ -330,8 +330,8 @@ fn what_a_node_has_not_sent_yet_is_not_replaced_by_what_the_owner_has() {
     write_all(copy.as_raw_fd(), b"..own.....", 0).unwrap();
     twin.set_size(10).unwrap();
     twin.write(b"..........", 0).unwrap();
-    twin.merge(copy.as_raw_fd(), 0, b"theirs....").unwrap();
+    twin.merge(copy.as_raw_fd(), 0, b"theirs....", &Overlay::default()).unwrap();
     assert_eq!(contents(&copy), b"thowns....");
-    let bodies = twin.take(copy.as_raw_fd(), 0, 10).unwrap();
+    let bodies = twin.take(copy.as_raw_fd(), 0, 10, &Overlay::default()).unwrap();
     assert_eq!(parts(&bodies.bodies.concat()).unwrap(), [(2, &b"own"[..])]);
 }
