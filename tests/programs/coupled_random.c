@@ -1,10 +1,10 @@
 /* Random programs that write or read coupled files: write|read FILE SEED GENERATIONS BYTES RANKS.
  *
- * All processes of both sides draw the same program from the seed, and know what the file has after
- * each of its steps. RANKS is how many processes write. Writers cut and extend the file, write pieces
- * with holes between them by views, one by one, and by the system's calls, synchronise it, read what
- * others wrote, and open it again; readers read random pieces. Bytes that two ranks write without a
- * synchronisation between them are not written by the second one. */
+ * All processes of both sides draw the same program from the seed, and know what the file has
+ * after each of its steps. RANKS is how many processes write. Writers cut and extend the file,
+ * write pieces with holes between them by views, one by one, and by the system's calls, synchronise
+ * it, read what others wrote, and open it again; readers read random pieces. What one rank wrote
+ * since the last synchronisation no other rank writes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
@@ -21,6 +21,9 @@ static signed char *owner;
 static long size, limit;
 static int rank, ranks, writers, failures;
 static const char *name;
+
+/* The call succeeds; its name is part of what is said if not. */
+#define ok(call) check(call, #call)
 
 static unsigned long draw(unsigned long below) {
     state = state * 6364136223846793005ul + 1442695040888963407ul;
@@ -98,9 +101,11 @@ static void store(MPI_File file, const struct piece *all, int count, int how) {
         MPI_Datatype type;
         MPI_Type_create_hindexed(own, lens, places, MPI_BYTE, &type);
         MPI_Type_commit(&type);
-        check(MPI_File_set_view(file, 0, MPI_BYTE, own ? type : MPI_BYTE, "native", MPI_INFO_NULL), "set_view");
-        check(MPI_File_write_at_all(file, 0, buffer, (int)total, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
-        check(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), "set_view");
+        MPI_Datatype view = own ? type : MPI_BYTE;
+        int len = (int)total;
+        ok(MPI_File_set_view(file, 0, MPI_BYTE, view, "native", MPI_INFO_NULL));
+        ok(MPI_File_write_at_all(file, 0, buffer, len, MPI_BYTE, MPI_STATUS_IGNORE));
+        ok(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
         MPI_Type_free(&type);
         return;
     }
@@ -109,7 +114,8 @@ static void store(MPI_File file, const struct piece *all, int count, int how) {
     total = 0;
     for (int i = 0; i < own; total += lens[i++]) {
         if (fd == -1)
-            check(MPI_File_write_at(file, places[i], buffer + total, lens[i], MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+            ok(MPI_File_write_at(file, places[i], buffer + total, lens[i], MPI_BYTE,
+                                 MPI_STATUS_IGNORE));
         else if (pwrite(fd, buffer + total, lens[i], places[i]) != lens[i])
             perror("pwrite"), MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -120,8 +126,9 @@ static void look(MPI_File file, int count, const char *what) {
     MPI_Offset found;
     static char *buffer;
     if (!buffer) buffer = malloc(limit);
-    check(MPI_File_get_size(file, &found), "get_size");
-    if (found != size && failures++ < 5) printf("rank %d, %s: %lld bytes, not %ld\n", rank, what, (long long)found, size);
+    ok(MPI_File_get_size(file, &found));
+    if (found != size && failures++ < 5)
+        printf("rank %d, %s: %lld bytes, not %ld\n", rank, what, (long long)found, size);
     for (int i = 0; i < count; i++)
         for (int other = 0; other < ranks; other++) {
             long at = draw(size), len = 1 + draw(size - at);
@@ -132,17 +139,18 @@ static void look(MPI_File file, int count, const char *what) {
             if (other != rank) continue;
             MPI_Status status;
             int count_of;
-            check(MPI_File_read_at(file, at, buffer, (int)len, MPI_BYTE, &status), "read_at");
+            ok(MPI_File_read_at(file, at, buffer, (int)len, MPI_BYTE, &status));
             MPI_Get_count(&status, MPI_BYTE, &count_of);
-            if (count_of != len && failures++ < 5) printf("rank %d, %s: %d bytes at %ld, not %ld\n", rank, what, count_of, at, len);
-            else compare(buffer, at, len, what);
+            if (count_of == len) compare(buffer, at, len, what);
+            else if (failures++ < 5)
+                printf("rank %d, %s: %d bytes at %ld, not %ld\n", rank, what, count_of, at, len);
         }
 }
 
 static void synchronise(MPI_File file) {
-    check(MPI_File_sync(file), "sync");
+    ok(MPI_File_sync(file));
     MPI_Barrier(MPI_COMM_WORLD);
-    check(MPI_File_sync(file), "sync");
+    ok(MPI_File_sync(file));
 }
 
 /* One generation; readers only follow what it has at its end. */
@@ -154,10 +162,10 @@ static void generation(int number, int writes) {
     int mode = MPI_MODE_CREATE | (reads ? MPI_MODE_RDWR : MPI_MODE_WRONLY);
     snprintf(what, sizeof what, "generation %d", number);
     memset(owner, -1, limit);
-    if (writes) check(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file), "open");
+    if (writes) ok(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file));
     if (number == 1 || draw(2)) {
         memset(model, 0, limit), size = 0;
-        if (writes) check(MPI_File_set_size(file, 0), "set_size");
+        if (writes) ok(MPI_File_set_size(file, 0));
     }
     for (int round = 0; round <= rounds; round++) {
         int step = round == 0 ? 0 : (int)draw(8), one = draw(3) ? -1 : (int)draw(writers);
@@ -165,7 +173,7 @@ static void generation(int number, int writes) {
             long to = draw(limit + 1);
             if (to < size) memset(model + to, 0, limit - to), memset(owner + to, -1, limit - to);
             size = to;
-            if (writes) check(MPI_File_set_size(file, size), "set_size");
+            if (writes) ok(MPI_File_set_size(file, size));
         } else if (step >= 5) {
             if (writes) synchronise(file);
             memset(owner, -1, limit);
@@ -183,15 +191,15 @@ static void generation(int number, int writes) {
     if (owner[last.offset] >= 0) last.rank = owner[last.offset];
     put(&last, 1);
     if (writes) store(file, &last, 1, 1);
-    if (writes) check(MPI_File_close(&file), "close");
+    if (writes) ok(MPI_File_close(&file));
     int again = draw(4) == 0;
     unsigned long before = state;
     if (!writes || again) {
         state += 1000003ul * (writes ? 1 : 2);
         if (writes) MPI_Barrier(MPI_COMM_WORLD);
-        check(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file), "open to read");
+        ok(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
         look(file, 3, what);
-        check(MPI_File_close(&file), "close");
+        ok(MPI_File_close(&file));
         MPI_Barrier(MPI_COMM_WORLD);
     }
     state = before;

@@ -1,7 +1,7 @@
 //! Jobs over several hosts exchange generations of all sizes and values with jobs on other hosts,
 //! whoever comes first.
 
-use aggio_tests::hosts::{CoupledHosts, Plan};
+use aggio_tests::hosts::{CoupledHosts, Plan, end};
 use aggio_tests::{Mpi, compile, factor, installed};
 use std::path::Path;
 use std::time::Duration;
@@ -174,14 +174,52 @@ fn the_bytes_of_one_writer_go_to_the_hosts_that_read_them_and_nowhere_else() {
 }
 
 #[test]
-fn a_host_that_writes_a_generation_anew_fetches_nothing_of_the_one_before() {
-    let Some(place) = place(Plan::new(4, 1)) else { return };
+fn what_hosts_write_stays_there_and_goes_to_the_hosts_that_read_it() {
+    for hosts in [2, 3] {
+        let Some(place) = place(Plan::new(2 * hosts, 1)) else { return };
+        let exchange = Exchange { hosts: (hosts, hosts), kibibytes: 24 << 10, ..PLAIN };
+        let all = [
+            exchange,
+            Exchange { values: "integers", ..exchange },
+            Exchange { values: "zeros", reader_first: true, ..exchange },
+            Exchange { layout: "slabs", ..exchange },
+        ];
+        for mpi in installed() {
+            for exchange in all {
+                let moved = traffic_of(&exchange, &place, &mpi);
+                // Units of 4 KiB hold more than the rows of a slab have.
+                let more = if exchange.layout == "slabs" { 1.15 } else { 1.1 };
+                let part = more / f64::from(hosts) + 0.02;
+                for (host, (sent, received)) in moved.iter().enumerate() {
+                    let writes = host < hosts as usize;
+                    let (sends, receives) = if writes { (part, 0.05) } else { (0.05, part) };
+                    let is_right = *sent < sends && *received < receives;
+                    assert!(is_right, "{}, {exchange:?}, host {host}: {moved:?}", mpi.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn who_reads_what_a_host_has_lost_is_told_which_one_and_reads_what_others_have() {
+    let Some(place) = place(Plan::new(3, 1)) else { return };
     for mpi in installed() {
-        let exchange = Exchange { kibibytes: 16 << 10, ..PLAIN };
-        let moved = traffic_of(&exchange, &place, &mpi);
-        // The host of the first rank, which owns the file, gets the part of the second one.
-        assert!(moved[1].1 < 0.1 && moved[1].0 < 0.55, "{}: {moved:?}", mpi.name);
-        assert!(moved[0].0 < 1.1 && moved[0].1 < 0.6, "{}: {moved:?}", mpi.name);
+        let (file, program) = (place.file("lost.dat"), compile("coupled_parts.c", &mpi));
+        let words = |what| [what, "contiguous", "random", &file[..], "1", "4096"];
+        let job = |hosts, words: &[&str]| place.spread(&mpi, hosts, &program, words).spawn();
+        let wrote = job((1, 2), &words("write")).expect("mpirun");
+        place.succeeds("the writers", wrote);
+        place.cluster.output("node2", &["pkill", "-KILL", "-f", "agent --foregroun[d]"]);
+        let (succeeded, text) = end(job((3, 3), &words("read")).expect("mpirun"));
+        assert!(!succeeded && text.contains("node2"), "{}: {text}", mpi.name);
+        let mut cat = place.cluster.launch().command("node1");
+        cat.args(["cat", &file]);
+        let (succeeded, text) = end(place.prepare(cat, &mpi).spawn().expect("cat"));
+        assert!(!succeeded && text.contains("node2"), "{}: {text}", mpi.name);
+        let few = [&words("read")[..], &["10"]].concat();
+        let read = place.succeeds("10 % of the file", job((3, 3), &few).expect("mpirun"));
+        assert!(read.contains("generation 1: right"), "{}: {read}", mpi.name);
     }
 }
 

@@ -140,7 +140,7 @@ mod tests {
                 let whole = overlay.iter().map(|(part, value)| (part.intersect(asked), value));
                 let whole: Vec<_> = whole.filter(|(part, _)| !part.is_empty()).collect();
                 prop_assert_eq!(within, whole);
-                prop_assert_eq!(overlay.is_empty(), overlay.len() == 0);
+                prop_assert_eq!(overlay.len(), overlay.iter().count());
             }
             let all: Vec<_> = joined.into_ranges().collect();
             let touch = |pair: &[(Extent, u8)]| {

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A program that has not ended by then waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// What [`end`] says of a program that it had to kill.
+pub const LATE: &str = "\nit was killed: it did not end";
+
 /// Hosts, and directories: in which programs find each other, for their file, and for what is of a
 /// moment.
 #[derive(Debug)]
@@ -116,6 +119,15 @@ impl CoupledHosts {
         logs.collect()
     }
 
+    /// Returns when a program has opened a coupled file, or none has for long.
+    pub fn wait_for_a_name(&self) {
+        let (began, directory) = (Instant::now(), self.meeting.path().join("couple"));
+        let is_name = |name: &String| name.ends_with(".name");
+        while !crate::names_in(&directory).iter().any(is_name) && began.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The agents end when no program is connected; then the directory has the token alone.
     ///
     /// # Panics
@@ -143,7 +155,8 @@ impl CoupledHosts {
     }
 }
 
-/// What a job printed; whether it succeeded. It is killed if it takes too long.
+/// What a job printed; whether it succeeded. It is killed if it takes too long, which
+/// the text says.
 ///
 /// # Panics
 ///
@@ -153,14 +166,17 @@ pub fn end(child: Child) -> (bool, String) {
     let id = child.id().cast_signed();
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let guard = std::thread::spawn(move || {
-        if told.recv_timeout(LIMIT).is_err() {
+        let is_late = told.recv_timeout(LIMIT).is_err();
+        if is_late {
             // SAFETY: two numbers; the child has not been waited for.
             unsafe { libc::kill(id, libc::SIGKILL) };
         }
+        is_late
     });
     let output = child.wait_with_output().expect("it ends");
     let _ = tell.send(());
-    let _ = guard.join();
+    let is_late = guard.join().unwrap_or(true);
     let text = [&output.stdout[..], &output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    let late = if is_late { LATE } else { "" };
+    (output.status.success(), format!("{}{late}", String::from_utf8_lossy(&text)))
 }

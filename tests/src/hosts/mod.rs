@@ -19,7 +19,7 @@ mod request;
 mod traffic;
 
 pub use cost::{Bounds, Cost};
-pub use coupled::{CoupledHosts, end};
+pub use coupled::{CoupledHosts, LATE, end};
 pub use launch::Launch;
 pub use traffic::Traffic;
 

@@ -6,7 +6,6 @@ use crate::peers::ALL;
 use crate::peers::{Away, Key, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, State, Who};
-use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -108,15 +107,9 @@ impl Agent {
             | Message::Shared(_)
             | Message::Keeps(_)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
-            Message::Where(area, offset, len) => {
-                let extent = Extent::new(offset, len);
-                return self.hear_where((peer, area), extent, bytes(&body));
+            Message::Where(..) | Message::Take { .. } | Message::Kept(..) | Message::NotKept(_) => {
+                return self.hear_of_kept(peer, message, body);
             }
-            Message::Take { tag, owner, area, offset, len } => {
-                return self.hear_take(peer, tag, (&owner, area), Extent::new(offset, len));
-            }
-            Message::Kept(tag, offset) => return self.hear_kept(peer, (tag, offset), body),
-            Message::NotKept(tag) => self.hear_not_kept(peer, tag),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)

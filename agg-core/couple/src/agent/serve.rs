@@ -5,7 +5,7 @@ use super::away::Way;
 use super::clients::Hello;
 use super::pulls::After;
 use super::step::Gathering;
-use super::waits::Waiting;
+use super::waits::{Access, Waiting};
 use crate::peers::ALL;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Area, Ask, Handle, Options, Process};
@@ -15,14 +15,6 @@ use std::time::Instant;
 
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
-
-/// How a descriptor is to be made.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Access {
-    pub(super) read: bool,
-    pub(super) write: bool,
-    pub(super) append: bool,
-}
 
 impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
@@ -114,15 +106,7 @@ impl Agent {
             Request::Check(handle, moved) => self.check(process, handle, moved),
             Request::Sync(handle) => self.sync(link, process, handle)?,
             Request::Announce(handle, before) => {
-                let open = self.registry.opens.get(&handle).copied();
-                let what = Gathering::Announce(process, handle, before);
-                if open.is_some_and(|open| self.is_step(open.area))
-                    && self.gathers(open?.area, link, what)
-                {
-                    self.settle();
-                    return None;
-                }
-                self.announced(process, handle, before)
+                self.gather_records(link, process, handle, before)?
             }
             Request::Records(handle, told) => {
                 self.serve_records(link, process, handle, told);
@@ -291,6 +275,25 @@ impl Agent {
             }
         }
         Some(self.synced(process, handle))
+    }
+
+    /// A process has written the number of records of what it has open, of which other nodes may
+    /// have written parts. `None` if the answer comes later.
+    fn gather_records(
+        &mut self,
+        link: u64,
+        process: Process,
+        handle: Handle,
+        before: Before,
+    ) -> Option<Reply> {
+        let open = self.registry.opens.get(&handle).copied();
+        let what = Gathering::Announce(process, handle, before);
+        if open.is_some_and(|open| self.is_step(open.area)) && self.gathers(open?.area, link, what)
+        {
+            self.settle();
+            return None;
+        }
+        Some(self.announced(process, handle, before))
     }
 
     /// A process has written the number of records of what it has open.

@@ -10,11 +10,37 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 impl Agent {
+    /// What agents say of bytes that stay where they were written.
+    ///
+    /// # Errors
+    /// It is nothing that an agent says.
+    pub(super) fn hear_of_kept(
+        &mut self,
+        peer: Peer,
+        message: Message,
+        body: Received,
+    ) -> io::Result<()> {
+        match (message, body) {
+            (Message::Where(area, offset, len), Received::Bytes(body)) => {
+                self.hear_where((peer, area), Extent::new(offset, len), &body)
+            }
+            (Message::Take { tag, owner, area, offset, len }, _) => {
+                self.hear_take(peer, tag, (&owner, area), Extent::new(offset, len))
+            }
+            (Message::Kept(tag, offset), body) => self.hear_kept(peer, (tag, offset), body),
+            (Message::NotKept(tag), _) => {
+                self.hear_not_kept(peer, tag);
+                Ok(())
+            }
+            _ => Err(io::Error::other("it is of no known kind")),
+        }
+    }
+
     /// The owner says who has the bytes of a copy that it was asked for.
     ///
     /// # Errors
     /// It says what no owner says.
-    pub(super) fn hear_where(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
+    fn hear_where(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
         let found = Where::decode(body, range)?;
         if self.peers.as_ref().is_none_or(|peers| peers.copies.get(key).is_none()) {
             return Ok(());
@@ -87,7 +113,7 @@ impl Agent {
     ///
     /// # Errors
     /// It has not.
-    pub(super) fn hear_kept(
+    fn hear_kept(
         &mut self,
         peer: Peer,
         (tag, offset): (u64, u64),
@@ -133,7 +159,7 @@ impl Agent {
     }
 
     /// A node does not have what it was asked for.
-    pub(super) fn hear_not_kept(&mut self, peer: Peer, tag: u64) {
+    fn hear_not_kept(&mut self, peer: Peer, tag: u64) {
         let Some(peers) = &mut self.peers else { return };
         let host = peers.caller(peer).map(|node| node.host.clone());
         let host = host.unwrap_or_else(|| peers.host(peer));

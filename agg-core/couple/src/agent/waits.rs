@@ -1,7 +1,6 @@
 //! Opens that wait, and what is said of those that wait long.
 
 use super::Agent;
-use super::serve::Access;
 use crate::peers::{Message, Peers, Ticket};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Path, Process};
@@ -12,6 +11,14 @@ use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
 const REMINDS: Duration = Duration::from_secs(60);
+
+/// How a descriptor is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) read: bool,
+    pub(super) write: bool,
+    pub(super) append: bool,
+}
 
 /// An open that has not been answered.
 #[derive(Clone, Debug)]

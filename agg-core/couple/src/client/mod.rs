@@ -46,9 +46,6 @@ pub struct Client {
     connections: Arc<Connections>,
 }
 
-/// Ranges in one request.
-const EXTENTS: usize = 1000;
-
 impl Client {
     /// A client that connects, and starts an agent if there is none, at its first use.
     pub fn new(settings: &Settings) -> Self {
@@ -163,26 +160,6 @@ impl Client {
     /// As [`check`](Self::check).
     pub fn close(&self, handle: u64, moved: u64) -> io::Result<()> {
         self.order(&Request::Close(handle, moved))
-    }
-
-    /// Says that the process has written to what `handle` was opened to write, before it closes the
-    /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is
-    /// a new one by that. If the file [belongs to another node](super::is_away), `extents` has all
-    /// that was written since the last call.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub fn wrote(&self, handle: u64, extents: &[Extent]) -> io::Result<()> {
-        let mut all = extents.chunks(EXTENTS);
-        let first = all.next().unwrap_or_default();
-        std::iter::once(first)
-            .chain(all)
-            .try_for_each(|extents| self.order(&Request::Wrote(handle, extents.to_vec())))
-    }
-
-    /// Whether files may belong to other nodes, or have bytes there.
-    pub fn is_between_nodes(&self) -> bool {
-        self.connections.is_between_nodes()
     }
 
     /// Takes an open back that the caller cannot use, after its descriptor is closed. A generation

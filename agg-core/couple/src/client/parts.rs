@@ -1,15 +1,15 @@
-//! What a reader knows of the bytes of a file that another node sends piece by piece.
+//! What a program tells of the bytes that it wrote, and knows of those that other nodes send.
 
-use super::{Client, EXTENTS, failure};
+use super::{Client, failure};
 use crate::peers::{AWAY, UNIT};
 use crate::protocol::{Reply, Request};
 use aggio_base::Extent;
-use std::collections::BTreeSet;
+use aggio_base::overlay::Overlay;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ranges that are put together before it is known which of their pieces are missing.
+/// Ranges that are put together before it is known which of their units are missing.
 const TOGETHER: usize = 4096;
 
 /// Whether what was opened belongs to another node, so that parts of it may be missing here.
@@ -17,7 +17,30 @@ pub fn is_away(handle: u64) -> bool {
     handle >= AWAY
 }
 
+/// Ranges in one request.
+const EXTENTS: usize = 1000;
+
 impl Client {
+    /// Says that the process has written to what `handle` was opened to write, before it closes the
+    /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is
+    /// a new one by that. If the file [belongs to another node](super::is_away), `extents` has all
+    /// that was written since the last call.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn wrote(&self, handle: u64, extents: &[Extent]) -> io::Result<()> {
+        let mut all = extents.chunks(EXTENTS);
+        let first = all.next().unwrap_or_default();
+        std::iter::once(first)
+            .chain(all)
+            .try_for_each(|extents| self.order(&Request::Wrote(handle, extents.to_vec())))
+    }
+
+    /// Whether files may belong to other nodes, or have bytes there.
+    pub fn is_between_nodes(&self) -> bool {
+        self.connections.is_between_nodes()
+    }
+
     /// Waits until bytes of what was opened with [`Open::parts`](super::Open::parts) are there,
     /// which another node sends. Whether all bytes of the file are there, now and for ever.
     ///
@@ -36,11 +59,11 @@ impl Client {
     }
 }
 
-/// The units of an open file that are known to be there.
+/// The bytes of an open file that are known to be there.
 #[derive(Debug, Default)]
 pub struct Parts {
     are_all_there: AtomicBool,
-    known: Mutex<BTreeSet<u64>>,
+    known: Mutex<Overlay<()>>,
 }
 
 impl Parts {
@@ -54,8 +77,12 @@ impl Parts {
     pub fn forget(&self, client: &Client, handle: u64) {
         if is_away(handle) || client.is_between_nodes() {
             self.are_all_there.store(false, Release);
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            *self.known() = Overlay::default();
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Overlay<()>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all bytes of `extents`, which are in order, are there. How many were not known
@@ -72,39 +99,33 @@ impl Parts {
         let mut waited = 0;
         let mut extents = extents.into_iter().filter(|extent| extent.len > 0).peekable();
         while !self.are_all_there.load(Acquire) && extents.peek().is_some() {
-            let pieces: BTreeSet<u64> = extents.by_ref().take(TOGETHER).flat_map(pieces).collect();
-            let missing: Vec<u64> = {
-                let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                pieces.difference(&known).copied().collect()
-            };
+            let missing = missing(&self.known(), extents.by_ref().take(TOGETHER));
             if missing.is_empty() {
                 continue;
             }
-            waited += missing.len() as u64 * UNIT;
-            if client.fetch(handle, &joined(&missing))? {
+            waited += missing.iter().map(|extent| extent.len).sum::<u64>();
+            if client.fetch(handle, &missing)? {
                 self.are_all_there.store(true, Release);
             }
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(missing);
+            let mut known = self.known();
+            missing.into_iter().for_each(|extent| known.join(extent, ()));
         }
         Ok(waited)
     }
 }
 
-fn pieces(extent: Extent) -> std::ops::RangeInclusive<u64> {
-    extent.offset / UNIT..=(extent.end() - 1) / UNIT
-}
-
-/// The bytes of these pieces, which are in order.
-fn joined(pieces: &[u64]) -> Vec<Extent> {
-    let mut all: Vec<Extent> = Vec::new();
-    for piece in pieces {
-        let offset = piece * UNIT;
-        match all.last_mut().filter(|last| last.end() == offset) {
-            Some(last) => last.len += UNIT,
-            None => all.push(Extent::new(offset, UNIT)),
-        }
+/// The units with bytes of `extents` that are not known to be there, as few ranges in order.
+fn missing(known: &Overlay<()>, extents: impl Iterator<Item = Extent>) -> Vec<Extent> {
+    let mut wanted = Overlay::default();
+    for extent in extents {
+        let end = extent.end().checked_next_multiple_of(UNIT).unwrap_or(u64::MAX);
+        wanted.join(Extent::between(extent.offset / UNIT * UNIT, end), ());
     }
-    all
+    let all: Vec<Extent> = wanted.iter().map(|(extent, ())| extent).collect();
+    for extent in all {
+        known.within(extent).for_each(|(there, ())| wanted.take(there));
+    }
+    wanted.into_ranges().map(|(extent, ())| extent).collect()
 }
 
 #[cfg(test)]
@@ -112,11 +133,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_asked_for_as_few_ranges() {
+    fn units_are_asked_for_once_and_as_few_ranges() {
         let extents = [Extent::new(5, 1), Extent::new(UNIT - 1, 2), Extent::new(7 * UNIT, UNIT)];
-        let wanted: BTreeSet<u64> = extents.into_iter().flat_map(pieces).collect();
-        assert_eq!(wanted, [0, 1, 7].into());
-        let all: Vec<u64> = wanted.into_iter().collect();
-        assert_eq!(joined(&all), [Extent::new(0, 2 * UNIT), Extent::new(7 * UNIT, UNIT)]);
+        let mut known = Overlay::default();
+        let all = missing(&known, extents.into_iter());
+        assert_eq!(all, [Extent::new(0, 2 * UNIT), Extent::new(7 * UNIT, UNIT)]);
+        known.join(Extent::new(UNIT, 6 * UNIT), ());
+        let rest = missing(&known, std::iter::once(Extent::new(3, 7 * UNIT)));
+        assert_eq!(rest, [Extent::new(0, UNIT), Extent::new(7 * UNIT, UNIT)]);
+        assert_eq!(missing(&known, std::iter::once(Extent::new(2 * UNIT, 9))), []);
+        let end = missing(&known, std::iter::once(Extent::new(8 * UNIT, u64::MAX)));
+        assert_eq!(end, [Extent::between(8 * UNIT, u64::MAX)]);
     }
 }

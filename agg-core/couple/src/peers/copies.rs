@@ -4,22 +4,22 @@ use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, map, span};
+use super::{Away, map};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
-use aggio_base::Extent;
-use aggio_base::os::{self, Mapping};
+use aggio_base::os::{self};
 use aggio_base::overlay::Overlay;
-use aggio_link::{Peer, Span};
+use aggio_link::Peer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 
+mod copy;
 mod renewing;
 mod sending;
 
+pub(crate) use copy::{Copy, Wanting};
 pub(crate) use sending::Sending;
 
 /// The owner and its number of the memory.
@@ -51,152 +51,6 @@ pub(crate) struct Held {
     pub(crate) process: Process,
     /// The process may write.
     pub(crate) writes: bool,
-}
-
-/// A program that waits for bytes of a copy.
-#[derive(Debug)]
-pub(crate) struct Wanting {
-    pub(crate) link: u64,
-    pub(crate) extents: Vec<Extent>,
-}
-
-/// One copy.
-pub(crate) struct Copy {
-    local: Area,
-    pub(crate) path: Path,
-    size: u64,
-    /// What is filled, while it is.
-    target: Option<Arc<Mapping>>,
-    pieces: Pieces,
-    /// Programs that wait for a part of it.
-    pub(crate) wanting: Vec<Wanting>,
-    /// Opens of this node.
-    pub(crate) opens: u32,
-    /// It was opened for writing since it was last sent.
-    pub(crate) dirty: bool,
-    /// Processes that had it open for writing since then.
-    pub(crate) writers: BTreeSet<Process>,
-    pub(crate) sending: Option<Sending>,
-    /// How often it was sent.
-    pub(crate) times: u64,
-    /// It is to be cut to so many bytes when all have come.
-    cut: Option<u64>,
-    /// Opens that wait for its bytes.
-    pub(crate) waiting: Vec<u64>,
-    /// It is of no use when nobody has it open any more.
-    gone: bool,
-    /// It is to be written by programs of other nodes as well, when it was sent.
-    pub(crate) shares: bool,
-    /// How often it was opened for writing.
-    pub(crate) granted: u64,
-    /// The same when it was last sent.
-    pub(crate) sent: u64,
-    /// Programs of other nodes write it as well.
-    pub(crate) shared: Option<Shared>,
-    /// Nobody has opened it; its owner expects that somebody will.
-    pub(crate) offered: bool,
-    /// What is written stays on this node: all programs say which bytes that is.
-    pub(crate) keeps: bool,
-    /// What they have written that the owner does not know of.
-    pub(crate) written: Overlay<()>,
-}
-
-impl std::fmt::Debug for Copy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Copy({} bytes, {:?})", self.size, self.pieces)
-    }
-}
-
-impl Copy {
-    /// The number of its memory.
-    pub(crate) fn local(&self) -> Area {
-        self.local
-    }
-
-    /// Where bytes go that were asked for.
-    pub(crate) fn room(&self, offset: u64, len: u64) -> Option<Span> {
-        span(self.target.as_ref(), self.size, offset, len)
-    }
-
-    /// Whether it lacks what other nodes have written, or its owner has given it up.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
-    }
-
-    /// Whether its readers can get what its owner has now, and nothing was written here.
-    pub(crate) fn can_be_renewed(&self) -> bool {
-        self.shared.is_some() && !self.gone && self.granted == 0
-    }
-
-    pub(crate) fn is_whole(&self) -> bool {
-        self.pieces.are_all_there()
-    }
-
-    /// Whether nobody has it open or waits for it, and its owner has what was written.
-    fn is_unused(&self) -> bool {
-        let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_sent = !self.dirty && self.sending.is_none() && !self.shares && is_idle;
-        self.opens == 0 && self.waiting.is_empty() && is_sent
-    }
-
-    /// A process has it open for writing; whether it says what it writes, and that stays here.
-    pub(crate) fn is_written_by(&mut self, process: Process, keeps: bool) {
-        if self.keeps
-            && !keeps
-            && let Some(shared) = &mut self.shared
-        {
-            shared.settle();
-        }
-        self.keeps &= keeps;
-        self.dirty = true;
-        self.granted += 1;
-        self.writers.insert(process);
-    }
-
-    /// What is to be asked for now.
-    pub(crate) fn next(&mut self) -> Option<Extent> {
-        self.pieces.ask()
-    }
-
-    /// All of it is to come.
-    pub(crate) fn want_all(&mut self) {
-        self.pieces.want_all();
-    }
-
-    /// A program wants these bytes, which are not all there.
-    pub(crate) fn want(&mut self, wanting: Wanting) {
-        wanting.extents.iter().for_each(|extent| self.pieces.want(*extent));
-        self.wanting.push(wanting);
-    }
-
-    /// Whether all these bytes are there.
-    pub(crate) fn has(&self, extents: &[Extent]) -> bool {
-        extents.iter().all(|extent| self.pieces.have(*extent))
-    }
-
-    /// These bytes do not come: the connections of programs that have waited for any of them.
-    pub(crate) fn fail(&mut self, range: Extent) -> Vec<u64> {
-        self.pieces.fail(range);
-        let is_hit = |one: &mut Wanting| {
-            one.extents.iter().any(|extent| !extent.intersect(range).is_empty())
-        };
-        self.wanting.extract_if(.., is_hit).map(|one| one.link).collect()
-    }
-
-    /// So many bytes have come, from `offset` on: the connections of programs that have waited for
-    /// them.
-    ///
-    /// # Errors
-    /// Nobody has asked for them.
-    pub(crate) fn come(&mut self, offset: u64, len: u64) -> io::Result<Vec<u64>> {
-        self.pieces.come(offset, len)?;
-        if self.is_whole() {
-            self.target = None;
-        }
-        let pieces = &self.pieces;
-        let has = |one: &mut Wanting| one.extents.iter().all(|extent| pieces.have(*extent));
-        Ok(self.wanting.extract_if(.., has).map(|one| one.link).collect())
-    }
 }
 
 /// All copies of an agent.

@@ -229,7 +229,8 @@ impl Message {
     /// `InvalidData` for what no agent of this version says.
     pub(crate) fn decode(head: &[u8]) -> io::Result<Self> {
         let mut from = Reader(head);
-        let message = match from.byte()? {
+        let kind = from.byte()?;
+        let message = match kind {
             0 => Message::Join(from.number()?, remote_process(&mut from)?),
             1 => Message::Ask {
                 process: from.number()?,
@@ -275,6 +276,15 @@ impl Message {
             25 => Message::Offer(from.bytes()?, away(&mut from)?),
             26 => Message::Caller(from.text()?),
             27 => Message::Moved(from.number()?),
+            28.. => return Self::decode_kept(kind, from),
+        };
+        from.end()?;
+        Ok(message)
+    }
+
+    /// What the rest of a head says of bytes that stay where they were written.
+    fn decode_kept(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
+        let message = match kind {
             28 => Message::Keeps(from.number()?),
             29 => Message::Where(from.number()?, from.number()?, from.number()?),
             30 => Message::Take {

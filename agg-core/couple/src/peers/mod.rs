@@ -13,6 +13,7 @@ mod kept;
 mod listing;
 mod locations;
 mod message;
+mod nodes;
 mod offers;
 mod pieces;
 mod runs;
@@ -34,7 +35,6 @@ pub(crate) use shared::{Asked, Step, Then, Wants};
 pub(crate) use takes::{Takes, Target};
 
 use crate::place::Place;
-use crate::protocol::bad;
 use crate::registry::{Area, Path, Process};
 use aggio_base::{Extent, os};
 use aggio_config::settings::couple::CoupleLink;
@@ -44,7 +44,6 @@ use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, T
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -217,146 +216,6 @@ impl Peers {
         !serves && self.tickets.is_empty() && self.copies.are_idle()
     }
 
-    /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
-    /// becomes it if `claim`.
-    ///
-    /// # Errors
-    /// The directory cannot be read or written; the owner cannot be reached.
-    pub(crate) fn owner(&mut self, path: &[u8], claim: bool) -> io::Result<Option<Peer>> {
-        if let Some(owner) = self.owners.get(path) {
-            return Ok(*owner);
-        }
-        loop {
-            let owner = match claim {
-                true => Some(self.directory.claim(path)?),
-                false => self.directory.owner(path)?,
-            };
-            let found = match owner {
-                None => return Ok(None),
-                Some(Owner::Here) => None,
-                Some(Owner::There(instance)) => match self.reach(&instance)? {
-                    Some(peer) => Some(peer),
-                    None => {
-                        self.directory.bequeath(path, &instance)?;
-                        continue;
-                    }
-                },
-            };
-            self.owners.insert(path.to_vec(), found);
-            return Ok(found);
-        }
-    }
-
-    /// The other agents that own files in the directory `dir`.
-    ///
-    /// # Errors
-    /// The directory of agents cannot be read; an owner cannot be reached.
-    pub(crate) fn owners_in(&mut self, dir: &[u8]) -> io::Result<BTreeSet<Peer>> {
-        let (found, ended) = self.reach_owners_in(dir)?;
-        if !ended {
-            return Ok(found);
-        }
-        // Others may own by now what it owned.
-        self.directory.forget();
-        self.reach_owners_in(dir).map(|(found, _)| found)
-    }
-
-    /// Those that can be reached, and whether one has ended.
-    fn reach_owners_in(&mut self, dir: &[u8]) -> io::Result<(BTreeSet<Peer>, bool)> {
-        let owners = self.directory.owners_in(dir)?;
-        let all: Vec<Option<Peer>> =
-            owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
-        let ended = all.contains(&None);
-        Ok((all.into_iter().flatten().collect(), ended))
-    }
-
-    /// Whether this agent owns `path`.
-    pub(crate) fn owns(&self, path: &[u8]) -> bool {
-        self.directory.owns(path)
-    }
-
-    /// The connection with an agent; `None` if it has ended.
-    fn reach(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
-        if let Some((peer, _)) = self.known.iter().find(|(_, known)| *known == instance) {
-            return Ok(Some(*peer));
-        }
-        let Some(address) = self.directory.address(instance)? else { return Ok(None) };
-        let (kind, address) = address.split_once(' ').unwrap_or(("", &address));
-        if kind != self.kind.name() {
-            let (own, variable) = (self.kind.name(), CoupleLink::VARIABLE);
-            let why = format!(
-                "the agent of node {} speaks \"{kind}\", that of this node \"{own}\": {variable} \
-                 must be the same on all nodes",
-                instance.host
-            );
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        }
-        let local = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
-        if local && instance.host != self.directory.host() {
-            let why = format!("the name of node {} stands for no address", instance.host);
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        }
-        let peer = match self.link.connect(address) {
-            Err(_) if self.directory.is_dead(instance) => return Ok(None),
-            result => result?,
-        };
-        self.known.insert(peer, instance.clone());
-        let caller = self.directory.own().words();
-        self.say(peer, &Message::Caller(caller), Body::None)?;
-        Ok(Some(peer))
-    }
-
-    /// An agent that has connected says who it is.
-    ///
-    /// # Errors
-    /// `InvalidData` for what no agent says.
-    pub(crate) fn called(&mut self, peer: Peer, words: &str) -> io::Result<()> {
-        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
-        self.callers.insert(peer, instance);
-        Ok(())
-    }
-
-    /// Who has connected.
-    pub(crate) fn caller(&self, peer: Peer) -> Option<&Instance> {
-        self.callers.get(&peer)
-    }
-
-    /// Makes another agent the owner of a name of this one.
-    ///
-    /// # Errors
-    /// The system's; this agent does not own the name.
-    pub(crate) fn hand_over(&mut self, path: &[u8], to: &Instance) -> io::Result<()> {
-        self.directory.hand_over(path, to)?;
-        self.owners.remove(path);
-        Ok(())
-    }
-
-    /// The owner of a name is to be looked up anew.
-    pub(crate) fn forget_owner(&mut self, path: &[u8]) {
-        self.owners.remove(path);
-    }
-
-    /// The connection with the agent that these words name; `None` if it has ended.
-    ///
-    /// # Errors
-    /// They name no agent; it cannot be reached.
-    pub(crate) fn reach_words(&mut self, words: &str) -> io::Result<Option<Peer>> {
-        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
-        self.reach(&instance)
-    }
-
-    /// The owner that these words name, if this agent has connected to it.
-    pub(crate) fn known(&self, words: &str) -> Option<Peer> {
-        let instance = Instance::of_words(words)?;
-        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
-        found.next().map(|(peer, _)| *peer)
-    }
-
-    /// The words of an agent that this one has connected to.
-    pub(crate) fn words(&self, peer: Peer) -> Option<String> {
-        self.known.get(&peer).map(Instance::words)
-    }
-
     /// What programs have said that they wrote to a copy; it stays here, if all of them say so.
     ///
     /// # Errors
@@ -376,36 +235,6 @@ impl Peers {
             self.keeps.keep(key, file, &extents)?;
         }
         Ok(Kept::Here(extents))
-    }
-
-    /// The node of an agent that this one has connected to.
-    pub(crate) fn host(&self, peer: Peer) -> String {
-        let known = self.known.get(&peer).map(|known| known.host.clone());
-        known.unwrap_or_else(|| String::from("another node"))
-    }
-
-    /// A connection has ended: the names that the other side owned are to be looked up anew.
-    /// Whether that agent has ended, so that they are free.
-    pub(crate) fn forget(&mut self, peer: Peer) -> bool {
-        self.later.remove(&peer);
-        self.callers.remove(&peer);
-        let instance = self.known.remove(&peer);
-        let instance = instance.filter(|instance| self.directory.is_dead(instance));
-        let names: Vec<Path> = self
-            .owners
-            .iter()
-            .filter(|(_, owner)| **owner == Some(peer))
-            .map(|(path, _)| path.clone())
-            .collect();
-        for name in names {
-            self.owners.remove(&name);
-            if let Some(instance) = &instance {
-                // Who cannot take it will say so when the name is needed.
-                let _ = self.directory.bequeath(&name, instance);
-            }
-        }
-        self.joined.retain(|(other, _)| *other != peer);
-        instance.is_some()
     }
 
     /// Lets the open of a ticket have a copy before its bytes, if its program fetches what it

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// Bytes that come together: less than a message takes, and so few that not much comes besides what
 /// programs read.
-pub(crate) const UNIT: u64 = 16 << 10;
+pub(crate) const UNIT: u64 = 4 << 10;
 
 /// Bytes that are asked for at a time.
 const WINDOW: u64 = 8 * PIECE;
@@ -209,7 +209,7 @@ mod tests {
         let mut pieces = Pieces::new(SIZE);
         let mut expected = Runs::default();
         let last = SIZE / UNIT;
-        [2..3, last - 1..last + 2, 4000..4001].into_iter().for_each(|run| expected.insert(run));
+        [2..3, last - 1..last + 2, 40_000..40_001].into_iter().for_each(|run| expected.insert(run));
         pieces.expect(&expected);
         let end = Extent::between((last - 1) * UNIT, SIZE);
         assert_eq!(asked(&mut pieces), [units(2, 1), end], "it is shorter than the one before");

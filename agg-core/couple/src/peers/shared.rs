@@ -3,15 +3,19 @@
 
 use super::twin::{PIECE, Twin};
 use super::{Key, Message};
-use crate::protocol::{Before, Reply, Request, bad};
+use crate::protocol::{Before, Reply, Request};
 use crate::records::{Common, News};
 use crate::registry::Process;
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
 use aggio_link::Body;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
+
+mod renewal;
+
+use renewal::Renewal;
 
 /// Pieces that are asked for at a time.
 const WINDOW: usize = 8;
@@ -90,19 +94,6 @@ enum Work {
         reported: Overlay<()>,
     },
     Renew(Renewal),
-}
-
-#[derive(Debug)]
-struct Renewal {
-    news: News,
-    /// Only these pieces, if any are named.
-    only: Option<BTreeSet<u64>>,
-    /// How many bytes the owner has, when it has said so.
-    size: Option<u64>,
-    next: u64,
-    /// What was asked for and has not come: offsets and lengths.
-    open: BTreeMap<u64, u64>,
-    wants: Vec<Wants>,
 }
 
 /// What is to be done next.
@@ -300,40 +291,7 @@ impl Shared {
     fn begin(&mut self, key: Key, fd: RawFd) -> io::Result<Step> {
         match self.tasks.pop_front() {
             None => Ok(Step::Nothing),
-            Some(Task::Push(then, part)) => {
-                let size = os::fstat(fd)?.st_size.unsigned_abs();
-                let before = self.twin.size();
-                // What was cut off is not to be compared.
-                self.twin.set_size(size)?;
-                let news = match part {
-                    Part::All => News::ALL,
-                    Part::Records(before) => self.common.news_of_writer(fd, before)?,
-                    Part::These(news) => news,
-                    Part::None => News { head: 0, from: u64::MAX },
-                };
-                for kept in &then {
-                    self.has_told(fd, kept)?;
-                }
-                let mut reported = Overlay::default();
-                let pieces = match part {
-                    Part::None => BTreeSet::new(),
-                    _ => {
-                        reported = std::mem::take(&mut self.reported);
-                        let mut pieces = self.twin.pieces(fd, size)?;
-                        let told = reported.within(Extent::new(0, size));
-                        pieces.extend(told.flat_map(|(part, ())| pieces_of(part)));
-                        pieces
-                    }
-                };
-                let may_be = |piece: &u64| news.may_be(piece * PIECE, PIECE);
-                let rest = pieces.into_iter().rev().filter(may_be).collect();
-                let mut told =
-                    (size != before).then_some(Message::Size(key.1, size, size < before));
-                let longer = told.take_if(|_| self.twin.is_early() && size > before);
-                let behind = longer.into_iter().collect();
-                self.now = Some(Work::Push { rest, size, behind, then, reported });
-                Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
-            }
+            Some(Task::Push(then, part)) => self.begin_push(key, fd, then, part),
             Some(Task::Renew(wants, part)) => {
                 let news = match part {
                     Part::All => News::ALL,
@@ -365,6 +323,40 @@ impl Shared {
         }
     }
 
+    fn begin_push(&mut self, key: Key, fd: RawFd, then: Vec<Then>, part: Part) -> io::Result<Step> {
+        let size = os::fstat(fd)?.st_size.unsigned_abs();
+        let before = self.twin.size();
+        // What was cut off is not to be compared.
+        self.twin.set_size(size)?;
+        let news = match part {
+            Part::All => News::ALL,
+            Part::Records(before) => self.common.news_of_writer(fd, before)?,
+            Part::These(news) => news,
+            Part::None => News { head: 0, from: u64::MAX },
+        };
+        for kept in &then {
+            self.has_told(fd, kept)?;
+        }
+        let mut reported = Overlay::default();
+        let pieces = match part {
+            Part::None => BTreeSet::new(),
+            _ => {
+                reported = std::mem::take(&mut self.reported);
+                let mut pieces = self.twin.pieces(fd, size)?;
+                let told = reported.within(Extent::new(0, size));
+                pieces.extend(told.flat_map(|(part, ())| pieces_of(part)));
+                pieces
+            }
+        };
+        let may_be = |piece: &u64| news.may_be(piece * PIECE, PIECE);
+        let rest = pieces.into_iter().rev().filter(may_be).collect();
+        let mut told = (size != before).then_some(Message::Size(key.1, size, size < before));
+        let longer = told.take_if(|_| self.twin.is_early() && size > before);
+        let behind = longer.into_iter().collect();
+        self.now = Some(Work::Push { rest, size, behind, then, reported });
+        Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
+    }
+
     /// The owner hears that bytes stay here: what others write to them later is newer.
     fn has_told(&mut self, fd: RawFd, then: &Then) -> io::Result<()> {
         let Then::Keep(extents, goes_on) = then else { return Ok(()) };
@@ -378,84 +370,6 @@ impl Shared {
             }
         }
         Ok(())
-    }
-
-    /// Asks the owner how long its file is.
-    fn begin_renewal(
-        &mut self,
-        key: Key,
-        news: News,
-        only: Option<BTreeSet<u64>>,
-        wants: Vec<Wants>,
-    ) -> Step {
-        let (size, next, open) = (None, 0, BTreeMap::new());
-        self.now = Some(Work::Renew(Renewal { news, only, size, next, open, wants }));
-        Step::Say(vec![(Message::Look(key.1), Body::None)])
-    }
-
-    /// The copy has what the owner had of the pieces of a renewal.
-    fn has_fetched(&mut self, renewal: &Renewal) {
-        match (&renewal.only, &mut self.fetched) {
-            (Some(pieces), Some(fetched)) => fetched.extend(pieces),
-            (None, fetched) if renewal.news == News::ALL => *fetched = None,
-            _ => {}
-        }
-    }
-
-    /// What is asked for next.
-    fn ask(&self, key: Key, renewal: &mut Renewal) -> io::Result<Vec<(Message, Body)>> {
-        let (mut found, size) = (Vec::new(), renewal.size.unwrap_or(0));
-        while renewal.next < size && renewal.open.len() < WINDOW {
-            let (offset, len) = (renewal.next, PIECE.min(size - renewal.next));
-            renewal.next += len;
-            let is_meant = |only: &BTreeSet<u64>| only.contains(&(offset / PIECE));
-            if !renewal.news.may_be(offset, len) || !renewal.only.as_ref().is_none_or(is_meant) {
-                continue;
-            }
-            let mark = self.twin.mark(offset, len)?;
-            found.push((Message::Renew(key.1, offset, len, mark), Body::None));
-            renewal.open.insert(offset, len);
-        }
-        Ok(found)
-    }
-
-    /// The owner's file has so many bytes; whether these are more than were known.
-    ///
-    /// # Errors
-    /// Nobody has asked; the system's.
-    pub(crate) fn looked(&mut self, size: u64) -> io::Result<bool> {
-        match &mut self.now {
-            Some(Work::Renew(renewal)) if renewal.size.is_none() => renewal.size = Some(size),
-            _ => return Err(bad("a size that nobody has asked for")),
-        }
-        if i64::try_from(size).is_err() {
-            return Err(bad("no file is so long"));
-        }
-        let grows = size > self.twin.size();
-        if grows {
-            self.twin.set_size(size)?;
-        }
-        Ok(grows)
-    }
-
-    /// The owner has these bytes, or those that were in common.
-    ///
-    /// # Errors
-    /// Nobody has asked; the system's.
-    pub(crate) fn renewed(
-        &mut self,
-        (offset, news): (u64, Option<&[u8]>),
-        open: impl Fn() -> io::Result<OwnedFd>,
-    ) -> io::Result<()> {
-        let Some(Work::Renew(renewal)) = &mut self.now else {
-            return Err(bad("bytes that nobody has asked for"));
-        };
-        let len = renewal.open.remove(&offset);
-        let is_right = len.is_some_and(|len| news.is_none_or(|news| news.len() as u64 == len));
-        if !is_right {
-            return Err(bad("bytes that nobody has asked for"));
-        }
-        news.map_or(Ok(()), |news| self.twin.merge(open()?.as_raw_fd(), offset, news, &self.kept))
     }
 
     /// All that waits, of a copy that is of no use any more.
@@ -483,12 +397,6 @@ impl Shared {
 /// The numbers of the pieces with bytes of an extent, which is not empty.
 fn pieces_of(extent: Extent) -> std::ops::RangeInclusive<u64> {
     extent.offset / PIECE..=(extent.end() - 1) / PIECE
-}
-
-impl Renewal {
-    fn is_over(&self) -> bool {
-        self.size.is_some_and(|size| self.next >= size) && self.open.is_empty()
-    }
 }
 
 #[cfg(test)]

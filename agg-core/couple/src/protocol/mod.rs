@@ -54,8 +54,8 @@ pub(crate) enum Request {
         /// Permissions of a new file.
         mode: u32,
     },
-    /// [`super::Client::adopt`]: device and inode of a descriptor, and whether it may write, and the
-    /// process will say which bytes it wrote.
+    /// [`super::Client::adopt`]: device and inode of a descriptor, whether it may write, whether
+    /// the process will say which bytes it wrote, and a key.
     Adopt(u64, u64, [bool; 2], u64),
     /// [`super::Client::close`]: the handle, bytes that were moved.
     Close(u64, u64),

@@ -206,8 +206,8 @@ impl Registry {
             || self.opens.values().any(has_part)
     }
 
-    /// A process holds a descriptor of `area` that another one opened. Whether it may write, whether
-    /// it tells what it wrote, and its key are those of [`Ask`].
+    /// A process holds a descriptor of `area` that another one opened. Whether it may write, and
+    /// tells what it wrote, and its key are those of [`Ask`].
     pub fn adopt(
         &mut self,
         process: Process,

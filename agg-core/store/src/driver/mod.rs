@@ -4,6 +4,7 @@ pub mod blob;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
+
 pub mod latency;
 pub mod table;
 
@@ -11,6 +12,7 @@ mod couple;
 mod descriptor;
 mod direct;
 mod facts;
+mod in_place;
 mod kinds;
 mod lazy;
 pub mod locks;
@@ -42,6 +44,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 
 pub use aggio_base::caches;
 pub use aggio_comm::transport::{Identity, Offer};
+pub use in_place::InPlace;
 pub use lazy::LazyDriver;
 pub use striping::{Striped, Striping};
 
@@ -189,15 +192,6 @@ impl Facts {
     }
 }
 
-/// What is done with a range of a file [in place](Driver::in_place).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InPlace<'a> {
-    /// Bytes are loaded.
-    Load,
-    /// Bytes are stored, none of them outside these ranges.
-    Store(&'a [Extent]),
-}
-
 /// An open file of one kind of file system: ADIO's function table.
 ///
 /// The methods without a body are all that a driver must supply; each of the others is a *generic
@@ -287,9 +281,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     fn set_size(&self, size: u64) -> Result<()>;
 
     /// Another rank has set the size of the file.
-    fn was_resized(&self, size: u64) {
-        let _ = size;
-    }
+    fn was_resized(&self, _size: u64) {}
 
     /// Makes all completed writes durable.
     fn sync(&self) -> Result<()>;

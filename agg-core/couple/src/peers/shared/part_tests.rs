@@ -5,7 +5,7 @@ use crate::areas::read_all;
 use crate::peers::{differences, twin};
 use aggio_link::Peer;
 use proptest::prelude::*;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const KEY: Key = (Peer(1), 7);
 

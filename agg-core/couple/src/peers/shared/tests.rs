@@ -8,7 +8,7 @@ use crate::peers::{hosted::Hosted, twin};
 use crate::records;
 use aggio_link::Peer;
 use proptest::prelude::*;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const KEY: Key = (Peer(1), 7);
 const BEGIN: u64 = 4096;

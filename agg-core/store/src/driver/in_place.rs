@@ -1,0 +1,12 @@
+//! A range of a file as memory.
+
+use aggio_base::Extent;
+
+/// What is done with a range of a file [in place](super::Driver::in_place).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace<'a> {
+    /// Bytes are loaded.
+    Load,
+    /// Bytes are stored, none of them outside these ranges.
+    Store(&'a [Extent]),
+}
