@@ -84,7 +84,7 @@ fn kill(place: &CoupledHosts, seed: u64) {
     let host = format!("node{}", 1 + seed % hosts);
     let is_agent = !(seed / hosts).is_multiple_of(3);
     let victim = if is_agent { "agent --foregroun[d]" } else { "coupled_rando[m]" };
-    std::thread::sleep(Duration::from_millis(seed * 7919 % 1500));
+    std::thread::sleep(Duration::from_millis(1200 + seed * 7919 % 1500));
     // It may have ended.
     let command = format!("pkill -KILL -f '{victim}' || true");
     place.cluster.output(&host, &["sh", "-c", &command]);
@@ -102,12 +102,13 @@ fn whoever_dies_no_host_reads_wrong_bytes_or_waits_for_ever_and_the_next_job_is_
         let program = compile("coupled_random.c", mpi);
         let file = place.file(&format!("dies{seed}.dat"));
         let start = |what, first, last| {
-            let words = [what, &file[..], &seed.to_string(), "40", "500000", "2"];
+            let words = [what, &file[..], &seed.to_string(), "100", "500000", "2"];
             place.spread(mpi, (first, last), &program, &words).spawn().expect("mpirun")
         };
+        let owned = place.owned();
         let writes = start("write", 1, 2);
-        // Readers would wait for another writer if this one died before it opened the file.
-        place.wait_for_a_name();
+        // Readers that come after the death of an agent wait for another writer.
+        place.wait_for_more_than(owned);
         let jobs = [writes, start("read", 3, 4)];
         kill(&place, seed);
         for job in jobs {

@@ -119,11 +119,17 @@ impl CoupledHosts {
         logs.collect()
     }
 
-    /// Returns when a program has opened a coupled file, or none has for long.
-    pub fn wait_for_a_name(&self) {
-        let (began, directory) = (Instant::now(), self.meeting.path().join("couple"));
-        let is_name = |name: &String| name.ends_with(".name");
-        while !crate::names_in(&directory).iter().any(is_name) && began.elapsed() < LIMIT {
+    /// How many coupled files have an owner.
+    pub fn owned(&self) -> usize {
+        let directory = self.meeting.path().join("couple");
+        let names = if directory.exists() { crate::names_in(&directory) } else { Vec::new() };
+        names.iter().filter(|name| name.ends_with(".name")).count()
+    }
+
+    /// Returns when more than so many have one, or not for long.
+    pub fn wait_for_more_than(&self, owned: usize) {
+        let began = Instant::now();
+        while self.owned() <= owned && began.elapsed() < LIMIT {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
