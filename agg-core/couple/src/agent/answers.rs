@@ -73,8 +73,8 @@ impl Agent {
         let reads_all = !waiting.parts && !self.is_from_away(waiting.link);
         if failed.is_none() && reads_all {
             let after = After::Open(waiting.clone(), opening);
+            self.let_wait(waiting.link);
             if self.pulls_first(opening.area, &[ALL], after).is_ok() {
-                self.let_wait(waiting.link);
                 return self.settle();
             }
         }

@@ -214,12 +214,10 @@ impl Agent {
         if tells {
             return Some(reply);
         }
+        self.let_wait(link);
         match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
             Err(After::Reply(_, reply)) => Some(reply),
-            _ => {
-                self.let_wait(link);
-                None
-            }
+            _ => None,
         }
     }
 
@@ -229,12 +227,9 @@ impl Agent {
         let peers = self.peers.as_ref();
         let is_elsewhere = |area: &Area| peers.is_some_and(|peers| peers.locations.has(*area));
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
-        let is_here = self.pulls_first(area, extents, After::Reply(link, Reply::Done)).is_err();
-        if is_here {
-            return Some(Reply::Done);
-        }
         self.let_wait(link);
-        None
+        let is_here = self.pulls_first(area, extents, After::Reply(link, Reply::Done)).is_err();
+        is_here.then_some(Reply::Done)
     }
 
     fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
