@@ -149,7 +149,9 @@ pub fn messages(bytes: &[u8]) {
         assert_eq!(decoded.expect("what was encoded can be decoded"), again);
     }
     // No two bodies mean the same, so that nothing in one was passed over.
-    couple::differences(bytes).into_iter().for_each(|again| assert_eq!(again, bytes));
+    for body in [couple::differences, couple::places, couple::locations] {
+        body(bytes).into_iter().for_each(|again| assert_eq!(again, bytes));
+    }
 }
 
 /// Records of generations that survive their agent, as they are, and with a checksum that fits.

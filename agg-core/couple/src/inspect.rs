@@ -1,9 +1,10 @@
 //! What this crate reads, under arbitrary bytes: for tests of parsers.
 
-use crate::peers::Message;
-use crate::peers::differences::parts;
-use crate::protocol::{Reply, Request, Writer};
+use crate::peers::differences::{self, Differences, extents, parts};
+use crate::peers::{Message, Where};
+use crate::protocol::{Reply, Request};
 use crate::spool::Record;
+use aggio_base::Extent;
 use aggio_base::checksum::crc32c;
 use std::io;
 
@@ -36,11 +37,25 @@ pub fn message(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// # Errors
 /// It is none.
 pub fn differences(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut out = Writer::default();
-    for (offset, part) in parts(bytes)? {
-        out.number(offset).bytes(part);
-    }
-    Ok(out.0)
+    let mut body = Differences::default();
+    parts(bytes)?.into_iter().for_each(|(offset, part)| body.add(offset, part));
+    Ok(body.into_body())
+}
+
+/// The places of what a node keeps, as they are written.
+///
+/// # Errors
+/// They are none.
+pub fn places(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    extents(bytes).map(|extents| differences::places(&extents))
+}
+
+/// Who has the parts of a range of 100 bytes, as it is written.
+///
+/// # Errors
+/// It is none.
+pub fn locations(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Where::decode(bytes, Extent::new(0, 100)).map(|found| found.encode())
 }
 
 /// A record of generations that survive an agent, as it is written.

@@ -61,9 +61,10 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let found = match peers.known(owner) {
             _ if owner == peers.directory.own().words() => {
-                let file = self.areas.open(area, true, false, false);
-                let hosted = peers.hosted.entry(area).or_default();
-                let span = file.and_then(|file| hosted.bytes(&file, extent.offset, extent.len));
+                let span = self.areas.open(area, true, false, false).and_then(|file| {
+                    let hosted = peers.hosted.entry(area).or_default();
+                    hosted.bytes(&file, extent.offset, extent.len)
+                });
                 span.map(|span| Some(vec![(extent.offset, Body::Mapped(span))]))
             }
             Some(of) => {

@@ -293,10 +293,8 @@ impl Agent {
             }
             for effect in effects {
                 let result = match effect {
-                    Effect::Make(area, Some(source)) if self.inherits(area, source) => {
-                        self.copy_aside(area, mode, source)
-                    }
-                    Effect::Make(area, copy_of) => self.make(area, mode, copy_of),
+                    Effect::Make(area, Some(source)) => self.make_copy(area, mode, source),
+                    Effect::Make(area, None) => self.make(area, mode, None),
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => self.look_at(area),
                     Effect::Store(area, path) => {
@@ -342,13 +340,16 @@ impl Agent {
         }
     }
 
-    /// Notes that a generation begins as another one, also where other nodes have bytes of that;
-    /// whether those of this node are many.
-    fn inherits(&mut self, area: u64, source: u64) -> bool {
+    /// Makes the memory of a generation that begins as another one. What other nodes have of that
+    /// stays there.
+    fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
         if let Some(peers) = &mut self.peers {
             peers.locations.inherit(area, source);
         }
-        self.is_large(source)
+        match self.is_large(source) {
+            true => self.copy_aside(area, mode, source),
+            false => self.make(area, mode, Some(source)),
+        }
     }
 
     /// Completes a generation if nobody can write to it any more. An error is its writer's.

@@ -210,7 +210,8 @@ impl Agent {
             }
             _ => None,
         };
-        if let Some(area) = asked_of.filter(|area| self.is_pulling(*area)) {
+        let waits = |area: &Area| self.is_pulling(*area) && self.must_be_here(*area);
+        if let Some(area) = asked_of.filter(waits) {
             // What it has written must be here first.
             let after = After::Ask { peer, process: number, ticket, request: request.clone() };
             if self.pulls_first(area, &[ALL], after).is_ok() {

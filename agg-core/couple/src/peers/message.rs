@@ -323,8 +323,10 @@ fn away(from: &mut Reader<'_>) -> io::Result<Away> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peers::differences::{Differences, parts};
+    use crate::peers::Where;
+    use crate::peers::differences::{Differences, extents, parts, places};
     use crate::seeds;
+    use aggio_base::Extent;
     use proptest::prelude::*;
 
     fn all() -> Vec<Message> {
@@ -393,10 +395,26 @@ mod tests {
             differences.add(3, b"abc");
             differences.add(9, b"x");
             let messages = all().into_iter().map(|message| message.encode());
-            messages.chain([differences.into_body()]).collect()
+            let (extent, range) = (Extent::new(3, 4), Extent::new(0, RANGE));
+            let parts = vec![(extent, Some(0)), (Extent::between(7, RANGE), None)];
+            let nodes = vec![("node2 00ff".into(), 7)];
+            let parts = [&[(Extent::new(0, 3), None)], &parts[..]].concat();
+            let found = Where { nodes, parts }.encode();
+            assert!(Where::decode(&found, range).is_ok());
+            messages.chain([differences.into_body(), places(&[extent]), found]).collect()
         };
-        let is_read = |bytes: &[u8]| Message::decode(bytes).is_ok() || parts(bytes).is_ok();
+        let is_read = |bytes: &[u8]| Message::decode(bytes).is_ok() || is_body(bytes);
         seeds::are_read("messages", examples, is_read);
+    }
+
+    /// Bytes that a reader has asked for.
+    const RANGE: u64 = 100;
+
+    /// Whether bytes are the body of some message; reading them ends, whatever they are.
+    fn is_body(bytes: &[u8]) -> bool {
+        let found = Where::decode(bytes, Extent::new(0, RANGE));
+        let read = [parts(bytes).is_ok(), extents(bytes).is_ok(), found.is_ok()];
+        read.contains(&true)
     }
 
     proptest! {
@@ -414,6 +432,7 @@ mod tests {
                 bytes[at] = value;
             }
             for bytes in [bytes, noise] {
+                is_body(&bytes);
                 if let Ok(message) = Message::decode(&bytes) {
                     prop_assert_eq!(Message::decode(&message.encode()).unwrap(), message);
                 }
