@@ -396,10 +396,9 @@ mod tests {
             differences.add(9, b"x");
             let messages = all().into_iter().map(|message| message.encode());
             let (extent, range) = (Extent::new(3, 4), Extent::new(0, RANGE));
-            let parts = vec![(extent, Some(0)), (Extent::between(7, RANGE), None)];
-            let nodes = vec![("node2 00ff".into(), 7)];
-            let parts = [&[(Extent::new(0, 3), None)], &parts[..]].concat();
-            let found = Where { nodes, parts }.encode();
+            let (before, behind) = (Extent::new(0, 3), Extent::between(7, RANGE));
+            let parts = vec![(before, None), (extent, Some(0)), (behind, None)];
+            let found = Where { nodes: vec![("node2 00ff".into(), 7)], parts }.encode();
             assert!(Where::decode(&found, range).is_ok());
             messages.chain([differences.into_body(), places(&[extent]), found]).collect()
         };
