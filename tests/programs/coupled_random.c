@@ -1,224 +1,241 @@
-/* Random programs that write or read coupled files: write|read FILE SEED GENERATIONS BYTES RANKS.
+/* Writes or reads generations of a file whose bytes, calls and order follow from a number.
  *
- * All processes of both sides draw the same program from the seed, and know what the file has
- * after each of its steps. RANKS is how many processes write. Writers cut and extend the file,
- * write pieces with holes between them by views, one by one, and by the system's calls, synchronise
- * it, read what others wrote, and open it again; readers read random pieces. What one rank wrote
- * since the last synchronisation no other rank writes. */
+ *   coupled_random write FILE SEED GENERATIONS LARGEST
+ *   coupled_random read FILE SEED GENERATIONS LARGEST next|latest|late
+ *   coupled_random bytes FILE SEED GENERATIONS LARGEST
+ *
+ * Writer and reader know from SEED what each generation holds; the first eight bytes are its
+ * number. The reader reads all of each by random calls in random order and compares it: `next`
+ * generation after generation, `latest` until it has seen the last one, `late` the same where the
+ * agent may say that some were not kept. `bytes` compares a file with the last generation. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
-#include <mpi.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+enum { TRUNCATE, REMOVE, CHANGE, RENAME, STREAM, WAYS };
 enum { PIECES = 40 };
+static const char *file;
+static uint64_t seed, largest;
+static unsigned char *wanted, *found;
 
-static unsigned long state;
-static char *model;
-static signed char *owner;
-static long size, limit;
-static int rank, ranks, writers, failures;
-static const char *name;
-
-/* The call succeeds; its name is part of what is said if not. */
-#define ok(call) check(call, #call)
-
-static unsigned long draw(unsigned long below) {
-    state = state * 6364136223846793005ul + 1442695040888963407ul;
-    unsigned long x = state;
-    x = (x ^ x >> 33) * 0xff51afd7ed558ccdul;
-    return (x ^ x >> 29) % below;
+static void fail(const char *what) {
+    fprintf(stderr, "%s: %s: %s\n", file, what, strerror(errno));
+    exit(1);
 }
 
-static void check(int error, const char *what) {
-    char text[MPI_MAX_ERROR_STRING];
-    int len;
-    if (error == MPI_SUCCESS) return;
-    MPI_Error_string(error, text, &len);
-    printf("rank %d: %s: %s\n", rank, what, text);
-    fflush(stdout);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+static uint64_t next(uint64_t *state) {
+    uint64_t word = *state += 0x9e3779b97f4a7c15u;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
+    word = (word ^ word >> 27) * 0x94d049bb133111ebu;
+    return word ^ word >> 31;
 }
 
-static void compare(const char *found, long offset, long len, const char *what) {
-    for (long i = 0; i < len; i++) {
-        if (found[i] == model[offset + i]) continue;
-        if (failures++ < 5)
-            printf("rank %d, %s: byte %ld of %ld is %d, not %d\n", rank, what, offset + i, size,
-                   found[i], model[offset + i]);
-        fflush(stdout);
+static uint64_t below(uint64_t *state, uint64_t limit) { return next(state) % limit; }
+
+/* What one generation is made of. */
+struct plan {
+    int way, pieces, forks, cuts, mapped;
+    uint64_t size, start[PIECES], len[PIECES], key[PIECES], cut;
+};
+
+static struct plan plan(uint64_t generation) {
+    uint64_t state = seed * 1000003 + generation;
+    struct plan plan = {.way = (int)below(&state, WAYS), .pieces = 1 + (int)below(&state, PIECES)};
+    if (generation == 1 && plan.way == CHANGE) plan.way = TRUNCATE;
+    uint64_t reach = 8 + below(&state, largest - 8);
+    for (int i = 0; i < plan.pieces; i++) {
+        plan.start[i] = below(&state, reach);
+        uint64_t room = reach - plan.start[i];
+        plan.len[i] = 1 + below(&state, below(&state, 3) ? room : room < 5000 ? room : 5000);
+        plan.key[i] = next(&state);
+    }
+    plan.forks = below(&state, 4) == 0;
+    plan.cuts = plan.way != STREAM && below(&state, 3) == 0;
+    plan.cut = 8 + below(&state, largest - 8);
+    plan.mapped = plan.way != STREAM && below(&state, 4) == 0;
+    return plan;
+}
+
+static unsigned char value(uint64_t key, uint64_t at) {
+    return (unsigned char)((key ^ at * 0x9e3779b97f4a7c15u) >> 40);
+}
+
+/* Applies a generation to what is in `wanted`; gives the size. */
+static uint64_t expect(uint64_t generation, uint64_t size) {
+    struct plan p = plan(generation);
+    if (p.way != CHANGE) {
+        memset(wanted, 0, largest + 8);
+        size = 0;
+    }
+    for (int i = 0; i < p.pieces; i++) {
+        for (uint64_t at = 0; at < p.len[i]; at++)
+            wanted[p.start[i] + at] = value(p.key[i], at);
+        if (p.start[i] + p.len[i] > size) size = p.start[i] + p.len[i];
+    }
+    if (size < 8) size = 8;
+    memcpy(wanted, &generation, 8);
+    if (p.cuts) {
+        if (p.cut < size) memset(wanted + p.cut, 0, size - p.cut);
+        size = p.cut;
+    }
+    return size;
+}
+
+static uint64_t expect_all(uint64_t generation) {
+    uint64_t size = 0;
+    for (uint64_t number = 1; number <= generation; number++) size = expect(number, size);
+    return size;
+}
+
+static void put(int fd, const unsigned char *bytes, uint64_t len, uint64_t at, int mapped) {
+    if (mapped) {
+        struct stat facts;
+        if (fstat(fd, &facts)) fail("fstat");
+        if (facts.st_size < (off_t)(at + len) && ftruncate(fd, (off_t)(at + len))) fail("grow");
+        uint64_t page = at & ~(uint64_t)4095;
+        size_t bytes_mapped = (size_t)(at + len - page);
+        unsigned char *map =
+            mmap(NULL, bytes_mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)page);
+        if (map == MAP_FAILED) fail("mmap");
+        memcpy(map + (at - page), bytes, len);
+        munmap(map, bytes_mapped);
         return;
     }
-}
-
-/* Pieces of a range in order, each of a rank; bytes that another rank has written are in none. */
-struct piece { long offset, len; int rank; };
-
-static int pieces(struct piece *all, int one) {
-    long most = 1 + draw(limit), at = draw(limit - most + 1), end = at + most;
-    long about = 1 + most / (1 + draw(PIECES));
-    int count = 0;
-    while (at < end && count < PIECES) {
-        long len = 1 + draw(2 * about);
-        if (len > end - at) len = end - at;
-        int whose = one >= 0 ? one : (int)draw(writers);
-        int is_hole = draw(5) == 0;
-        for (long i = at; i < at + len && !is_hole; i++)
-            is_hole = owner[i] >= 0 && owner[i] != whose;
-        if (!is_hole) all[count++] = (struct piece){at, len, whose};
-        at += len;
+    if (lseek(fd, (off_t)at, SEEK_SET) < 0) fail("lseek");
+    for (uint64_t done = 0; done < len;) {
+        ssize_t wrote = at % 2 ? write(fd, bytes + done, len - done)
+                               : pwrite(fd, bytes + done, len - done, (off_t)(at + done));
+        if (wrote <= 0) fail("write");
+        done += (uint64_t)wrote;
     }
-    return count;
 }
 
-/* What the pieces have from now on. */
-static void put(const struct piece *all, int count) {
-    int kind = draw(3);
-    for (int i = 0; i < count; i++)
-        for (long at = all[i].offset; at < all[i].offset + all[i].len; at++) {
-            char value = kind == 0 ? (char)draw(256) : kind == 1 ? 0 : at % 8 ? 0 : (char)draw(4);
-            model[at] = value;
-            owner[at] = (signed char)all[i].rank;
-            if (at >= size) size = at + 1;
+static void write_pieces(const struct plan *p, int from, int to, int fd, FILE *stream) {
+    for (int i = from; i < to; i++) {
+        for (uint64_t at = 0; at < p->len[i]; at++) found[at] = value(p->key[i], at);
+        if (!stream) {
+            put(fd, found, p->len[i], p->start[i], p->mapped && i % 2);
+            continue;
         }
+        if (fseek(stream, (long)p->start[i], SEEK_SET)) fail("fseek");
+        if (fwrite(found, 1, p->len[i], stream) != p->len[i]) fail("fwrite");
+    }
 }
 
-static void store(MPI_File file, const struct piece *all, int count, int how) {
-    int lens[PIECES] = {0}, own = 0;
-    MPI_Aint places[PIECES] = {0};
-    static char *buffer;
-    long total = 0;
-    if (!buffer) buffer = malloc(limit);
-    for (int i = 0; i < count; i++) {
-        if (all[i].rank != rank) continue;
-        lens[own] = (int)all[i].len, places[own++] = all[i].offset;
-        memcpy(buffer + total, model + all[i].offset, all[i].len);
-        total += all[i].len;
-    }
-    if (how == 0) {
-        MPI_Datatype type;
-        MPI_Type_create_hindexed(own, lens, places, MPI_BYTE, &type);
-        MPI_Type_commit(&type);
-        MPI_Datatype view = own ? type : MPI_BYTE;
-        int len = (int)total;
-        ok(MPI_File_set_view(file, 0, MPI_BYTE, view, "native", MPI_INFO_NULL));
-        ok(MPI_File_write_at_all(file, 0, buffer, len, MPI_BYTE, MPI_STATUS_IGNORE));
-        ok(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
-        MPI_Type_free(&type);
+static void write_generation(uint64_t generation) {
+    struct plan p = plan(generation);
+    char name[4096];
+    snprintf(name, sizeof name, p.way == RENAME ? "%s.new" : "%s", file);
+    if (p.way == REMOVE && unlink(name) && errno != ENOENT) fail("unlink");
+    if (p.way == STREAM) {
+        FILE *stream = fopen(name, "w+");
+        if (!stream) fail("fopen");
+        write_pieces(&p, 0, p.pieces, -1, stream);
+        rewind(stream);
+        if (fwrite(&generation, 8, 1, stream) != 1 || fclose(stream)) fail("fclose");
         return;
     }
-    int fd = how == 2 && own ? open(name, O_RDWR) : -1;
-    if (how == 2 && own && fd == -1) perror("open"), MPI_Abort(MPI_COMM_WORLD, 1);
-    total = 0;
-    for (int i = 0; i < own; total += lens[i++]) {
-        if (fd == -1)
-            ok(MPI_File_write_at(file, places[i], buffer + total, lens[i], MPI_BYTE,
-                                 MPI_STATUS_IGNORE));
-        else if (pwrite(fd, buffer + total, lens[i], places[i]) != lens[i])
-            perror("pwrite"), MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    if (fd != -1 && close(fd)) perror("close"), MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void look(MPI_File file, int count, const char *what) {
-    MPI_Offset found;
-    static char *buffer;
-    if (!buffer) buffer = malloc(limit);
-    ok(MPI_File_get_size(file, &found));
-    if (found != size && failures++ < 5)
-        printf("rank %d, %s: %lld bytes, not %ld\n", rank, what, (long long)found, size);
-    for (int i = 0; i < count; i++)
-        for (int other = 0; other < ranks; other++) {
-            long at = draw(size), len = 1 + draw(size - at);
-            if (draw(3)) len = 1 + len / 50;
-            if (draw(8) == 0) at = 0, len = size;
-            /* Who reads less than 2,048 bytes only looks at the type of the file. */
-            if (rank == 0 && i == 0) at = 0, len = size;
-            if (other != rank) continue;
-            MPI_Status status;
-            int count_of;
-            ok(MPI_File_read_at(file, at, buffer, (int)len, MPI_BYTE, &status));
-            MPI_Get_count(&status, MPI_BYTE, &count_of);
-            if (count_of == len) compare(buffer, at, len, what);
-            else if (failures++ < 5)
-                printf("rank %d, %s: %d bytes at %ld, not %ld\n", rank, what, count_of, at, len);
+    int truncates = p.way == TRUNCATE || p.way == RENAME ? O_TRUNC : 0;
+    int fd = open(name, O_RDWR | (p.way == CHANGE ? 0 : O_CREAT | truncates), 0640);
+    if (fd < 0) fail("open");
+    int half = p.forks ? p.pieces / 2 : 0;
+    if (p.forks) {
+        pid_t child = fork();
+        if (child == 0) {
+            write_pieces(&p, 0, half, fd, NULL);
+            exit(0);
         }
-}
-
-static void synchronise(MPI_File file) {
-    ok(MPI_File_sync(file));
-    MPI_Barrier(MPI_COMM_WORLD);
-    ok(MPI_File_sync(file));
-}
-
-/* One generation; readers only follow what it has at its end. */
-static void generation(int number, int writes) {
-    MPI_File file;
-    struct piece all[PIECES];
-    char what[40];
-    int reads = draw(3) > 0, posix = draw(4) == 0, rounds = 1 + draw(5);
-    int mode = MPI_MODE_CREATE | (reads ? MPI_MODE_RDWR : MPI_MODE_WRONLY);
-    snprintf(what, sizeof what, "generation %d", number);
-    memset(owner, -1, limit);
-    if (writes) ok(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file));
-    if (number == 1 || draw(2)) {
-        memset(model, 0, limit), size = 0;
-        if (writes) ok(MPI_File_set_size(file, 0));
+        int status;
+        if (waitpid(child, &status, 0) != child || status) fail("a child");
     }
-    for (int round = 0; round <= rounds; round++) {
-        int step = round == 0 ? 0 : (int)draw(8), one = draw(3) ? -1 : (int)draw(writers);
-        if (step == 7) {
-            long to = draw(limit + 1);
-            if (to < size) memset(model + to, 0, limit - to), memset(owner + to, -1, limit - to);
-            size = to;
-            if (writes) ok(MPI_File_set_size(file, size));
-        } else if (step >= 5) {
-            if (writes) synchronise(file);
-            memset(owner, -1, limit);
-            unsigned long before = state;
-            if (reads && size > 0 && writes) look(file, 2, what);
-            if (writes) MPI_Barrier(MPI_COMM_WORLD);
-            state = before + 1;
-        } else {
-            int count = pieces(all, one), how = posix ? (int)draw(3) : (int)draw(2);
-            put(all, count);
-            if (writes) store(file, all, count, how);
+    write_pieces(&p, half, p.pieces, fd, NULL);
+    put(fd, (const unsigned char *)&generation, 8, 0, 0);
+    if (p.cuts && ftruncate(fd, (off_t)p.cut)) fail("ftruncate");
+    if (close(fd)) fail("close");
+    if (p.way == RENAME && rename(name, file)) fail("rename");
+}
+
+/* Reads all bytes in pieces of random order. */
+static uint64_t read_all(int fd, uint64_t *state) {
+    struct stat facts;
+    if (fstat(fd, &facts)) fail("fstat");
+    uint64_t size = (uint64_t)facts.st_size, piece = 1 + below(state, size);
+    uint64_t count = (size + piece - 1) / piece, first = below(state, count);
+    if (size > largest + 8) fail("too large");
+    memset(found, 0xEE, largest + 8);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t at = (first + i) % count * piece, end = at + piece < size ? at + piece : size;
+        while (at < end) {
+            ssize_t got = pread(fd, found + at, end - at, (off_t)at);
+            if (got <= 0) fail("pread");
+            at += (uint64_t)got;
         }
     }
-    struct piece last = {draw(limit), 1, (int)draw(writers)};
-    if (owner[last.offset] >= 0) last.rank = owner[last.offset];
-    put(&last, 1);
-    if (writes) store(file, &last, 1, 1);
-    if (writes) ok(MPI_File_close(&file));
-    int again = draw(4) == 0;
-    unsigned long before = state;
-    if (!writes || again) {
-        state += 1000003ul * (writes ? 1 : 2);
-        if (writes) MPI_Barrier(MPI_COMM_WORLD);
-        ok(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
-        look(file, 3, what);
-        ok(MPI_File_close(&file));
-        MPI_Barrier(MPI_COMM_WORLD);
+    return size;
+}
+
+static uint64_t compare(uint64_t size) {
+    uint64_t generation;
+    memcpy(&generation, found, 8);
+    if (generation < 1 || generation > 1000) {
+        fprintf(stderr, "%s: no generation has the number %#llx\n", file, (long long)generation);
+        exit(1);
     }
-    state = before;
+    uint64_t wanted_size = expect_all(generation);
+    for (uint64_t at = 0; at < size && at < wanted_size; at++)
+        if (found[at] != wanted[at]) {
+            fprintf(stderr, "%s: generation %llu: byte %llu is %d, not %d\n", file,
+                    (long long)generation, (long long)at, found[at], wanted[at]);
+            exit(1);
+        }
+    if (size != wanted_size) {
+        fprintf(stderr, "%s: generation %llu: %llu bytes, not %llu\n", file,
+                (long long)generation, (long long)size, (long long)wanted_size);
+        exit(1);
+    }
+    return generation;
 }
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    if (argc != 7) return 2;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
-    int writes = !strcmp(argv[1], "write");
-    name = argv[2], state = strtoul(argv[3], 0, 10), limit = atol(argv[5]), writers = atoi(argv[6]);
-    for (int i = 0; i < 10; i++) draw(2);
-    limit = 1 + draw(limit);
-    model = calloc(1, limit), owner = malloc(limit);
-    for (int number = 1; number <= atoi(argv[4]); number++) generation(number, writes);
-    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0) printf(failures ? "%d are wrong\n" : "right\n", failures);
-    MPI_Finalize();
-    return failures > 0;
+    if (argc < 6) return 2;
+    file = argv[2];
+    seed = strtoull(argv[3], NULL, 10);
+    uint64_t generations = strtoull(argv[4], NULL, 10), last = 0, state = seed;
+    largest = strtoull(argv[5], NULL, 10);
+    const char *how = argc > 6 ? argv[6] : "next";
+    wanted = calloc(1, largest + 8), found = malloc(largest + 8);
+    if (!wanted || !found) fail("malloc");
+    if (strcmp(argv[1], "write") == 0) {
+        for (uint64_t generation = 1; generation <= generations; generation++)
+            write_generation(generation);
+        return 0;
+    }
+    int once = strcmp(argv[1], "bytes") == 0;
+    while (last < generations) {
+        int fd = open(file, O_RDONLY);
+        if (fd < 0 && errno == ESTALE && strcmp(how, "late") == 0) continue;
+        if (fd < 0) fail("open");
+        uint64_t generation = compare(read_all(fd, &state));
+        if (close(fd)) fail("close");
+        int follows = strcmp(how, "next") == 0   ? generation == last + 1
+                      : strcmp(how, "late") == 0 ? generation > last
+                                                 : generation >= last;
+        if (once ? generation != generations : !follows) {
+            fprintf(stderr, "generation %llu after %llu\n", (long long)generation,
+                    (long long)last);
+            return 1;
+        }
+        if (generation != last) printf("%llu\n", (long long)generation);
+        if (generation == last) usleep(1000);
+        last = generation;
+    }
+    return 0;
 }

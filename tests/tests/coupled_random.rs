@@ -1,5 +1,5 @@
 //! Random programs of several hosts write a coupled file, and others read it: all find what the
-//! program says. See `tests/programs/coupled_random.c`.
+//! program says. See `tests/programs/coupled_oracle.c`.
 
 use aggio_tests::hosts::{CoupledHosts, LATE, Plan, end};
 use aggio_tests::{Mpi, compile, factor, installed};
@@ -32,7 +32,7 @@ fn is_right(
     let (file, seed) = (place.file(&format!("random{seed}.dat")), seed.to_string());
     let (bytes, ranks) = (bytes.to_string(), writers.to_string());
     let start = |mpi: &Mpi, what: &str, first, last| {
-        let program = compile("coupled_random.c", mpi);
+        let program = compile("coupled_oracle.c", mpi);
         let words = [what, &file[..], &seed, "4", &bytes, &ranks];
         place.spread(mpi, (first, last), &program, &words).spawn().expect("mpirun")
     };
@@ -83,7 +83,7 @@ fn kill(place: &CoupledHosts, seed: u64) {
     let hosts = u64::from(HOSTS[0] + HOSTS[1]);
     let host = format!("node{}", 1 + seed % hosts);
     let is_agent = !(seed / hosts).is_multiple_of(3);
-    let victim = if is_agent { "agent --foregroun[d]" } else { "coupled_rando[m]" };
+    let victim = if is_agent { "agent --foregroun[d]" } else { "coupled_oracl[e]" };
     std::thread::sleep(Duration::from_millis(1200 + seed * 7919 % 1500));
     // It may have ended.
     let command = format!("pkill -KILL -f '{victim}' || true");
@@ -99,7 +99,7 @@ fn whoever_dies_no_host_reads_wrong_bytes_or_waits_for_ever_and_the_next_job_is_
     let Some(place) = CoupledHosts::new(plan, Path::new(AGENT)) else { return };
     let all = installed();
     for (seed, mpi) in programs(5000).zip(all.iter().cycle()) {
-        let program = compile("coupled_random.c", mpi);
+        let program = compile("coupled_oracle.c", mpi);
         let file = place.file(&format!("dies{seed}.dat"));
         let start = |what, first, last| {
             let words = [what, &file[..], &seed.to_string(), "100", "500000", "2"];

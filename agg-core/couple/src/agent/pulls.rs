@@ -3,7 +3,7 @@
 
 use super::Agent;
 use super::waits::Waiting;
-use crate::peers::{Holder, Message, PIECE, Target};
+use crate::peers::{Holder, Message, PIECE, Target, gaps};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Opening};
 use aggio_base::Extent;
@@ -175,13 +175,8 @@ impl Pull {
     /// Bytes of a holder are to come, unless they do.
     fn want(&mut self, part: Extent, holder: Holder) {
         let coming = self.missing.within(part).filter(|(_, of)| *of == holder);
-        let (mut at, mut gaps) = (part.offset, Vec::new());
-        for (known, _) in coming {
-            gaps.push(Extent::between(at, known.offset));
-            at = known.end();
-        }
-        gaps.push(Extent::between(at, part.end()));
-        for gap in gaps.into_iter().filter(|gap| !gap.is_empty()) {
+        let coming: Vec<Extent> = coming.map(|(known, _)| known).collect();
+        for gap in gaps(part, &coming) {
             self.missing.put(gap, holder);
             let starts = (gap.offset..gap.end()).step_by(PIECE as usize);
             let pieces = starts.map(|at| Extent::between(at, gap.end().min(at + PIECE)));

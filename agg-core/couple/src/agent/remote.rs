@@ -107,7 +107,11 @@ impl Agent {
             | Message::Shared(_)
             | Message::Keeps(_)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
-            Message::Where(..) | Message::Take { .. } | Message::Kept(..) | Message::NotKept(_) => {
+            Message::Where(..)
+            | Message::Take { .. }
+            | Message::Kept(..)
+            | Message::Rest(..)
+            | Message::NotKept(_) => {
                 return self.hear_of_kept(peer, message, body);
             }
             Message::Share(_)

@@ -4,7 +4,8 @@ use super::Agent;
 use super::pulls::After;
 use super::step::Gathering;
 use super::waits::Waiting;
-use crate::peers::{ALL, Message, differences, twin};
+use crate::peers::differences::{self, Differences};
+use crate::peers::{ALL, Message, gaps, twin};
 use crate::protocol::{Before, Reply, bad};
 use crate::records::News;
 use crate::registry::{Area, Handle, Name, Opening, Process, State};
@@ -69,10 +70,10 @@ impl Agent {
                 return Ok(());
             }
             Message::Renew(area, offset, len, mark) => {
-                let (extent, after) = (Extent::new(offset, len), After::Hear(peer, message));
-                return match self.pulls_first(area, &[extent], after) {
+                let [own, others] = peers.locations.split(area, Extent::new(offset, len), peer);
+                return match self.pulls_first(area, &others, After::Hear(peer, message)) {
                     Ok(()) => Ok(()),
-                    Err(_) => self.show_bytes(peer, area, (offset, len), mark),
+                    Err(_) => self.show_bytes(peer, area, (offset, len), (mark, &own)),
                 };
             }
             Message::Keeps(area) => return self.hear_keeps(peer, area, body),
@@ -155,7 +156,7 @@ impl Agent {
         peer: Peer,
         area: Area,
         (offset, len): (u64, u64),
-        mark: [u64; 2],
+        (mark, own): ([u64; 2], &[Extent]),
     ) -> io::Result<()> {
         if len > twin::PIECE || offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
             return Err(bad("it wants too much at a time"));
@@ -167,6 +168,15 @@ impl Agent {
         let mut bytes = vec![0; len as usize];
         crate::areas::read_all(file.as_raw_fd(), &mut bytes, offset)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
+        if !own.is_empty() {
+            let mut rest = Differences::default();
+            for gap in gaps(Extent::new(offset, len), own) {
+                let part = (gap.offset - offset) as usize..(gap.end() - offset) as usize;
+                rest.add(gap.offset, &bytes[part]);
+            }
+            let message = Message::Rest(area, offset, len);
+            return peers.say(peer, &message, Body::Bytes(rest.into_body()));
+        }
         match twin::mark(&bytes) == mark {
             true => peers.say(peer, &Message::Same(area, offset), Body::None),
             false => peers.say(peer, &Message::Data(area, offset), Body::Bytes(bytes)),

@@ -2,8 +2,8 @@
 
 use super::Agent;
 use super::pulls::gone;
-use crate::peers::{Copy, Key, Message, Target, Where};
-use crate::protocol::{Reply, Request};
+use crate::peers::{Copy, Key, Message, PIECE, Target, Where, differences, gaps};
+use crate::protocol::{Reply, Request, bad};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer, Received};
 use std::io;
@@ -28,6 +28,10 @@ impl Agent {
                 self.hear_take(peer, tag, (&owner, area), Extent::new(offset, len))
             }
             (Message::Kept(tag, offset), body) => self.hear_kept(peer, (tag, offset), body),
+            (Message::Rest(area, offset, len), body) => {
+                let bytes = if let Received::Bytes(bytes) = body { bytes } else { Vec::new() };
+                self.hear_rest((peer, area), Extent::new(offset, len), &bytes)
+            }
             (Message::NotKept(tag), _) => {
                 self.hear_not_kept(peer, tag);
                 Ok(())
@@ -53,6 +57,35 @@ impl Agent {
                 Ok(())
             }
         }
+    }
+
+    /// The owner has sent what was wanted of a file that programs of this node write, but for what
+    /// this node keeps of it.
+    fn hear_rest(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
+        let sent = differences::parts(body)?;
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let mut bytes = vec![0; usize::try_from(range.len.min(PIECE)).unwrap_or(0)];
+        let mut put = |offset: u64, part: &[u8]| {
+            let at = offset.checked_sub(range.offset).and_then(|at| usize::try_from(at).ok());
+            let place = at.and_then(|at| bytes.get_mut(at..at.checked_add(part.len())?));
+            place.map(|place| place.copy_from_slice(part)).ok_or_else(|| bad("it is elsewhere"))
+        };
+        for (offset, part) in &sent {
+            put(*offset, part)?;
+        }
+        let there: Vec<Extent> =
+            sent.iter().map(|(at, part)| Extent::new(*at, part.len() as u64)).collect();
+        for gap in gaps(range, &there) {
+            let kept = peers.keeps.bytes(key, gap, true)?;
+            for (offset, part) in kept.ok_or_else(|| bad("a part is nowhere"))? {
+                if let Body::Bytes(part) = part {
+                    put(offset, &part)?;
+                }
+            }
+        }
+        peers.copies.renewed(key, (range.offset, Some(&bytes)))?;
+        self.work(key);
+        Ok(())
     }
 
     /// Asks the nodes that have the parts of a range; whether all of it was on this node.

@@ -128,6 +128,15 @@ impl Locations {
         located.into_iter().flat_map(|located| located.parts.within(extent)).collect()
     }
 
+    /// The bytes of `extent` that the node of `peer` has of this generation, and those that other
+    /// nodes have, or that one of an earlier generation.
+    pub(crate) fn split(&self, area: Area, extent: Extent, peer: Peer) -> [Vec<Extent>; 2] {
+        let all = self.within(area, extent).into_iter();
+        let (own, others): (Vec<_>, Vec<_>) =
+            all.partition(|(_, holder)| *holder == Holder { peer, area });
+        [own, others].map(|parts| parts.into_iter().map(|(part, _)| part).collect())
+    }
+
     /// Who has which parts of `range`; `None` if this node has all of it.
     pub(crate) fn find(&self, area: Area, range: Extent) -> Option<Where> {
         let (mut found, mut at) = (Where::default(), range.offset);
@@ -196,6 +205,11 @@ mod tests {
         let three = (Extent::new(55, 5), holder(2, 7));
         let four = (Extent::new(60, 10), holder(1, 7));
         assert_eq!(found, [one, two, three, four]);
+        let [own, others] = locations.split(7, Extent::new(45, 12), Peer(2));
+        assert_eq!((own, others), (vec![Extent::new(45, 5), Extent::new(55, 2)], vec![]));
+        locations.inherit(8, 7);
+        assert_eq!(locations.split(8, Extent::new(45, 5), Peer(2))[1], [Extent::new(45, 5)]);
+        locations.free(8);
         locations.cut(7, 45);
         assert_eq!(locations.within(7, ALL).last(), Some(&(Extent::new(40, 5), holder(2, 7))));
         assert_eq!(locations.of(Peer(2)), [7]);

@@ -125,6 +125,9 @@ pub(crate) enum Message {
     NotKept(u64),
     /// The sender needs no bytes of this memory any more that the receiver keeps.
     Released(u64),
+    /// What was wanted of memory that several nodes write, offset and length: the body has all that
+    /// the receiver does not keep itself.
+    Rest(u64, u64, u64),
 }
 
 impl Message {
@@ -219,6 +222,9 @@ impl Message {
             Message::Kept(tag, offset) => _ = out.byte(31).number(*tag).number(*offset),
             Message::NotKept(tag) => _ = out.byte(32).number(*tag),
             Message::Released(area) => _ = out.byte(33).number(*area),
+            Message::Rest(area, offset, len) => {
+                out.byte(34).number(*area).number(*offset).number(*len);
+            }
             _ => {}
         }
     }
@@ -297,6 +303,7 @@ impl Message {
             31 => Message::Kept(from.number()?, from.number()?),
             32 => Message::NotKept(from.number()?),
             33 => Message::Released(from.number()?),
+            34 => Message::Rest(from.number()?, from.number()?, from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -373,6 +380,7 @@ mod tests {
             Message::Kept(1, 2),
             Message::NotKept(1),
             Message::Released(1),
+            Message::Rest(1, 2, 3),
         ]
     }
 
@@ -421,7 +429,7 @@ mod tests {
 
         #[test]
         fn whatever_comes_is_a_message_or_an_error(
-            which in 0..34_usize,
+            which in 0..35_usize,
             changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
             noise in prop::collection::vec(any::<u8>(), 0..64),
         ) {

@@ -316,6 +316,14 @@ impl Peers {
     }
 }
 
+/// What is between `parts` in `extent`: they are in it, in order and apart.
+pub(crate) fn gaps(extent: Extent, parts: &[Extent]) -> Vec<Extent> {
+    let ends = std::iter::once(extent.offset).chain(parts.iter().map(|part| part.end()));
+    let starts = parts.iter().map(|part| part.offset).chain([extent.end()]);
+    let all = ends.zip(starts).map(|(end, start)| Extent::between(end, start));
+    all.filter(|gap| !gap.is_empty()).collect()
+}
+
 /// A mapping of all bytes of a file; `None` if it has none.
 fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Arc<aggio_base::os::Mapping>>> {
     if size == 0 {
