@@ -54,6 +54,8 @@ impl CoupledHosts {
         command.envs(mpi.environment().iter().copied());
         if mpi.family == Family::OpenMpi {
             command.env("OMPI_MCA_osc", "pt2pt");
+            // Ranks of several hosts share the processors of this one.
+            command.env("OMPI_MCA_mpi_yield_when_idle", "1");
             // Hosts of other tests have the same names, and processes the same numbers.
             command.env("OMPI_MCA_orte_tmpdir_base", self.scratch.path());
         }
