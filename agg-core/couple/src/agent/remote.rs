@@ -111,17 +111,13 @@ impl Agent {
             | Message::Take { .. }
             | Message::Kept(..)
             | Message::Rest(..)
-            | Message::NotKept(_) => {
-                return self.hear_of_kept(peer, message, body);
-            }
+            | Message::NotKept(_) => return self.hear_of_kept(peer, message, body),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)
             | Message::Same(..)
             | Message::News(_)
-            | Message::Gather(..) => {
-                return self.hear_shared(peer, message, None);
-            }
+            | Message::Gather(..) => return self.hear_shared(peer, message, None),
             Message::Offer(path, away) => return self.hear_offer(peer, &path, away),
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));
