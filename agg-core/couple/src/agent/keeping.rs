@@ -10,8 +10,8 @@ use aggio_link::{Body, Peer};
 use std::io;
 
 impl Agent {
-    /// Lets the owner of a copy have what was written to it, or know that it stays here; then does
-    /// that.
+    /// Sends the owner the bytes that were written to a copy, or their extents if the bytes stay
+    /// here. `then` follows.
     pub(super) fn push(&mut self, key: Key, then: Then) {
         let Some(peers) = &mut self.peers else { return };
         let kept = match peers.keep(key) {

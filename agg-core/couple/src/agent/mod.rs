@@ -340,8 +340,8 @@ impl Agent {
         }
     }
 
-    /// Makes the memory of a generation that begins as another one. What other nodes have of that
-    /// stays there.
+    /// Makes the memory of a generation that begins with the bytes of another one. Bytes that other
+    /// nodes have stay there.
     fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
         if let Some(peers) = &mut self.peers {
             peers.locations.inherit(area, source);

@@ -5,7 +5,7 @@ use super::Agent;
 use super::waits::Waiting;
 use crate::peers::{Holder, Message, PIECE, Target, gaps};
 use crate::protocol::{Reply, Request};
-use crate::registry::{Area, Opening};
+use crate::registry::{Area, Opening, State};
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
 use aggio_link::{Body, Peer};
@@ -15,7 +15,7 @@ use std::io;
 /// Requests under way of one generation.
 const WINDOW: usize = 16;
 
-/// What is done when bytes are there.
+/// An action that waits for bytes.
 #[derive(Debug)]
 pub(super) enum After {
     /// An open is answered.
@@ -32,19 +32,19 @@ pub(super) enum After {
     Store(Area, Vec<u8>),
 }
 
-/// What is fetched of one generation.
+/// The fetching of one generation.
 #[derive(Debug, Default)]
 struct Pull {
     rest: VecDeque<(Extent, Holder)>,
-    /// What was asked for, by the tags of the requests.
+    /// Requests under way, by their tags.
     open: BTreeMap<u64, (Extent, Holder)>,
-    /// All that is not there yet.
+    /// All bytes that have not arrived.
     missing: Overlay<Holder>,
     after: Vec<After>,
     failed: Option<String>,
 }
 
-/// What is fetched of all generations.
+/// The fetching of all generations.
 #[derive(Debug, Default)]
 pub(super) struct Pulls(BTreeMap<Area, Pull>);
 
@@ -99,11 +99,19 @@ impl Agent {
         }
         let is_over = pull.failed.is_some() || pull.rest.is_empty() && pull.open.is_empty();
         if is_over && let Some(pull) = self.pulls.0.remove(&area) {
-            self.end_pull(pull);
+            self.end_pull(area, pull);
         }
     }
 
-    fn end_pull(&mut self, pull: Pull) {
+    /// A generation that is being written lacks bytes that will never come.
+    fn fail_writing(&mut self, area: Area) {
+        let generation = self.registry.generations.get(&area);
+        if generation.is_some_and(|one| one.state == State::Writing) {
+            self.registry.fail(area);
+        }
+    }
+
+    fn end_pull(&mut self, area: Area, pull: Pull) {
         if let Some(peers) = &mut self.peers {
             pull.open.keys().for_each(|tag| _ = peers.takes.fail(*tag));
         }
@@ -123,10 +131,16 @@ impl Agent {
                         self.lose_peer(peer, &error);
                     }
                 }
-                // Its generation is lost with what was lost.
-                (After::Hear(..), Some(_)) => {}
+                (After::Hear(peer, _), Some(_)) => {
+                    // The node must not wait for bytes that will never come.
+                    self.fail_writing(area);
+                    self.tell(peer, &Message::Free(area));
+                }
                 (After::Ask { peer, process, ticket, request }, None) => {
-                    if let Err(error) = self.ask_for(peer, process, ticket, request) {
+                    // The process may have ended meanwhile: then nobody waits for an answer.
+                    if self.knows_remote(peer, process)
+                        && let Err(error) = self.ask_for(peer, process, ticket, request)
+                    {
                         self.lose_peer(peer, &error);
                     }
                 }
@@ -134,7 +148,7 @@ impl Agent {
                     self.tell(peer, &Message::Answer(ticket, failed.encode()));
                 }
                 (After::Look(area), None) => self.look(area),
-                (After::Look(area), Some(_)) => self.registry.fail(area),
+                (After::Look(area), Some(_)) => self.fail_writing(area),
                 (After::Store(area, path), None) => self.store(area, path),
                 (After::Store(area, _), Some(failed)) => {
                     let text = if let Reply::Failed(_, text) = failed { text } else { "" };
@@ -145,7 +159,7 @@ impl Agent {
         self.settle();
     }
 
-    /// A part of what was asked for has come, and is where it belongs.
+    /// A requested part has arrived in the memory of the generation.
     pub(super) fn has_pulled(&mut self, area: Area, tag: u64) {
         let (Some(peers), Some(pull)) = (&mut self.peers, self.pulls.0.get_mut(&area)) else {
             return;
@@ -157,7 +171,7 @@ impl Agent {
         self.go_on_pulling(area);
     }
 
-    /// What was asked for does not come.
+    /// Bytes that were requested do not arrive.
     pub(super) fn fail_pull(&mut self, area: Area, text: String) {
         if let Some(pull) = self.pulls.0.get_mut(&area) {
             pull.failed = Some(text);
@@ -165,14 +179,14 @@ impl Agent {
         self.go_on_pulling(area);
     }
 
-    /// A generation is no more: who has waited for its bytes is told.
+    /// A generation is given up: programs that wait for its bytes get an error.
     pub(super) fn end_pulls(&mut self, area: Area) {
         self.fail_pull(area, "the generation was given up".into());
     }
 }
 
 impl Pull {
-    /// Bytes of a holder are to come, unless they do.
+    /// Requests bytes of a holder, unless they were requested before.
     fn want(&mut self, part: Extent, holder: Holder) {
         let coming = self.missing.within(part).filter(|(_, of)| *of == holder);
         let coming: Vec<Extent> = coming.map(|(known, _)| known).collect();
@@ -185,7 +199,7 @@ impl Pull {
     }
 }
 
-/// What is said of bytes that are lost.
+/// The message of an error about lost bytes.
 pub(super) fn gone(host: &str) -> String {
     format!("node {host} has lost what its programs wrote of the generation: its agent has ended")
 }

@@ -152,6 +152,11 @@ impl Agent {
         Ok(())
     }
 
+    /// Whether a process of another node has said who it is, and has not ended.
+    pub(super) fn knows_remote(&self, peer: Peer, number: u64) -> bool {
+        self.remote_process(peer, number).is_ok()
+    }
+
     fn remote_process(&self, peer: Peer, number: u64) -> io::Result<Process> {
         let found = self.peers.as_ref().and_then(|peers| peers.remote.get(&(peer, number)));
         found.copied().ok_or_else(|| io::Error::other("a process that nobody has named asks"))

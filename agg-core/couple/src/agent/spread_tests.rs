@@ -2,10 +2,11 @@
 
 use super::tests::{FILE, Scene};
 use super::*;
-use crate::peers::Message;
-use crate::peers::differences::Differences;
+use crate::peers::differences::{Differences, places};
+use crate::peers::{Instance, Message};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Answer, Ask, Who};
+use aggio_base::Extent;
 use aggio_link::{Peer, Received};
 
 /// A process of another node.
@@ -81,6 +82,12 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
         (PEER, Message::Stored(area, 2), Received::None),
         (PEER, Message::Renew(area, 0, u64::MAX, [0; 2]), Received::None),
         (PEER, Message::Renew(area, u64::MAX, 1, [0; 2]), Received::None),
+        (Peer(8), Message::Keeps(area), Received::Bytes(places(&[Extent::new(0, 1)]))),
+        (PEER, Message::Keeps(area), Received::Bytes(b"\x05\x00".to_vec())),
+        (PEER, Message::Where(area, 0, 5), Received::Bytes(b"cut short".to_vec())),
+        (PEER, take(0, 0), Received::None),
+        (PEER, take(0, 1 << 62), Received::None),
+        (PEER, take(1 << 63, 1), Received::None),
     ];
     for (peer, message, body) in hostile {
         let what = format!("{message:?}");
@@ -92,5 +99,52 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
     {
         scene.agent.hear_peer(PEER, message, Received::None).unwrap();
     }
+    // What nobody has requested, or nobody keeps.
+    for (message, body) in [
+        (Message::Kept(7, 0), Received::Bytes(b"x".to_vec())),
+        (Message::NotKept(7), Received::None),
+        (Message::Released(7), Received::None),
+    ] {
+        scene.agent.hear_peer(PEER, message, body).unwrap();
+    }
     assert_eq!(scene.call(1, Request::Check(own, 0)).0, Reply::Done);
+}
+
+fn take(offset: u64, len: u64) -> Message {
+    Message::Take { tag: 1, owner: "node2 00ff".into(), area: 1, offset, len }
+}
+
+/// Lets a node that is gone have the first bytes of a generation.
+fn lose(scene: &mut Scene, area: u64) {
+    let gone = Instance::of_words("node3 00ff").unwrap();
+    let locations = &mut scene.agent.peers.as_mut().unwrap().locations;
+    locations.note(area, Peer(3), &gone, &[Extent::new(0, 10)]);
+}
+
+#[test]
+fn when_a_node_that_writes_needs_lost_bytes_the_generation_is_lost() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, _, area) = shared(&mut scene, c"/dev/null");
+    lose(&mut scene, area);
+    scene.agent.hear_peer(PEER, Message::Renew(area, 0, 10, [0; 2]), Received::None).unwrap();
+    let (Reply::Failed(number, _), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
+    assert_eq!(number, libc::EIO);
+    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+}
+
+#[test]
+fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    let area = scene.agent.registry.opens[&handle].area;
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    lose(&mut scene, area);
+    for _ in 0..2 {
+        let (ask, read) = (ask(false), true);
+        let (append, blocking, parts, mode) = (false, false, false, 0);
+        let open = Request::Open { ask, read, append, blocking, parts, mode };
+        let (Reply::Failed(number, text), _) = scene.call(2, open) else { panic!() };
+        assert!(number == libc::EIO && text.contains("node3"), "{text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! What programs of this node read of other nodes, fetched from the nodes that keep it.
+//! Fetches bytes for the programs of this node from the nodes that keep them.
 
 use super::Agent;
 use super::pulls::gone;
@@ -10,10 +10,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 impl Agent {
-    /// What agents say of bytes that stay where they were written.
+    /// Handles a message about bytes that stay on the node that wrote them.
     ///
     /// # Errors
-    /// It is nothing that an agent says.
+    /// The message is malformed, or not of this kind.
     pub(super) fn hear_of_kept(
         &mut self,
         peer: Peer,
@@ -40,10 +40,10 @@ impl Agent {
         }
     }
 
-    /// The owner says who has the bytes of a copy that it was asked for.
+    /// The owner names the nodes that have the parts of a range.
     ///
     /// # Errors
-    /// It says what no owner says.
+    /// The message is malformed.
     fn hear_where(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
         let found = Where::decode(body, range)?;
         if self.peers.as_ref().is_none_or(|peers| peers.copies.get(key).is_none()) {
@@ -59,8 +59,8 @@ impl Agent {
         }
     }
 
-    /// The owner has sent what was wanted of a file that programs of this node write, but for what
-    /// this node keeps of it.
+    /// The owner has sent a range of a file that programs of this node write, without the bytes
+    /// that this node keeps itself.
     fn hear_rest(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
         let sent = differences::parts(body)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
@@ -123,7 +123,12 @@ impl Agent {
         let tag = peers.takes.begin(Target::Copy(key, local), range, parts);
         for (part, peer, area) in asked {
             let (owner, offset, len) = (owner.clone(), part.offset, part.len);
-            peers.say(peer, &Message::Take { tag, owner, area, offset, len }, Body::None)?;
+            let take = Message::Take { tag, owner, area, offset, len };
+            if let Err(error) = peers.say(peer, &take, Body::None) {
+                // The parts that still arrive belong to no request.
+                peers.takes.fail(tag);
+                return Err(error);
+            }
         }
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! What a program tells of the bytes that it wrote, and knows of those that other nodes send.
+//! Reports of written bytes, and bytes that other nodes send.
 
 use super::{Client, failure};
 use crate::peers::{AWAY, UNIT};

@@ -1,5 +1,5 @@
-//! What programs of this node wrote to generations of other nodes, and stays here: its owner knows
-//! which bytes that is, and readers fetch them from here.
+//! Bytes that programs of this node wrote to generations of other nodes, and that stay here. The
+//! owner of a generation knows their extents; readers fetch them from this node.
 
 use super::Key;
 use super::hosted::Memory;
@@ -16,18 +16,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 struct File {
     fd: OwnedFd,
     inode: u64,
-    /// What is sent, once nobody can write to the file any more.
+    /// The bytes to send, mapped once no process can write to the file any more.
     mapped: Option<Memory>,
 }
 
-/// What stays of one generation: a node that opened it several times has several files.
+/// The kept bytes of one generation. A node that opened it several times has several files.
 #[derive(Debug, Default)]
 struct Kept {
     files: Vec<File>,
     parts: Overlay<usize>,
 }
 
-/// What stays of all generations.
+/// The kept bytes of all generations.
 #[derive(Debug, Default)]
 pub(crate) struct Keeps(BTreeMap<Key, Kept>);
 

@@ -1,5 +1,5 @@
-//! Which node has which bytes of a generation. What programs of another node wrote stays there if
-//! they say which bytes that is; all others are in the memory of this node.
+//! Maps the extents of a generation to the nodes that have their bytes. All other bytes are in the
+//! memory of this node.
 
 use super::Instance;
 use crate::protocol::{Reader, Writer, bad};
@@ -13,8 +13,8 @@ use std::io;
 /// All bytes of a file.
 pub(crate) const ALL: Extent = Extent { offset: 0, len: u64::MAX };
 
-/// A node that has bytes of a generation, and of which generation it has them: of this one, or of
-/// an earlier one as whose copy this one began.
+/// A node that has bytes, and the generation to which it wrote them: this one, or an earlier one
+/// with whose bytes this one began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Holder {
     /// The connection that its agent has made.
@@ -22,7 +22,7 @@ pub(crate) struct Holder {
     pub(crate) area: Area,
 }
 
-/// Who has which parts of a range: what a reader is told.
+/// The answer to a reader: the nodes that have the parts of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Where {
     /// The words of each node, and the number by which it knows its bytes.
@@ -63,7 +63,7 @@ impl Where {
     }
 }
 
-/// What is known of one generation.
+/// The map of one generation.
 #[derive(Clone, Debug, Default)]
 struct Located {
     parts: Overlay<Holder>,
@@ -71,7 +71,7 @@ struct Located {
     holders: BTreeSet<Holder>,
 }
 
-/// What is known of all generations of this node.
+/// The maps of all generations of this node.
 #[derive(Debug, Default)]
 pub(crate) struct Locations {
     areas: BTreeMap<Area, Located>,
@@ -172,7 +172,7 @@ impl Locations {
         self.areas.iter().filter(|(_, located)| has(located)).map(|(area, _)| *area).collect()
     }
 
-    /// A generation is given up: who need not keep bytes any more, of no generation of this node.
+    /// Removes a generation. Returns the holders whose bytes no other generation refers to.
     pub(crate) fn free(&mut self, area: Area) -> Vec<Holder> {
         let Some(gone) = self.areas.remove(&area) else { return Vec::new() };
         let is_needed =

@@ -8,7 +8,7 @@ use aggio_link::Peer;
 use std::collections::BTreeMap;
 use std::io;
 
-/// What bytes are for.
+/// The destination of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A copy of what another node owns, and the number of its memory: it may have been made anew.
@@ -22,7 +22,7 @@ pub(crate) enum Target {
 struct Take {
     target: Target,
     range: Extent,
-    /// What has not come: offsets, lengths, and who has it.
+    /// Parts that have not arrived: offset, length, and node.
     left: BTreeMap<u64, (u64, Peer)>,
 }
 
@@ -47,7 +47,7 @@ impl Takes {
         self.last
     }
 
-    /// What bytes of a request are for, if `peer` was asked for these.
+    /// The destination of these bytes, if they were requested from `peer`.
     pub(crate) fn target(&self, tag: u64, peer: Peer, part: Extent) -> Option<Target> {
         let take = self.all.get(&tag)?;
         let (from, (len, of)) = take.left.range(..=part.offset).next_back()?;
@@ -87,7 +87,7 @@ impl Takes {
         Ok(Some((target, Some(range))))
     }
 
-    /// What was asked for by this number does not come.
+    /// Gives up a request. Returns its destination and range.
     pub(crate) fn fail(&mut self, tag: u64) -> Option<(Target, Extent)> {
         self.all.remove(&tag).map(|take| (take.target, take.range))
     }

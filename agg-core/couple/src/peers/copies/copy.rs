@@ -57,7 +57,7 @@ pub(crate) struct Copy {
     pub(crate) offered: bool,
     /// What is written stays on this node: all programs say which bytes that is.
     pub(crate) keeps: bool,
-    /// What they have written that the owner does not know of.
+    /// Extents that they have written and the owner does not know.
     pub(crate) written: Overlay<()>,
 }
 

@@ -1,27 +1,16 @@
 //! Copies that begin empty: what is fetched before it is touched, what the owner has at the end.
 
+use super::tests::{contents, file};
 use super::*;
-use crate::areas::read_all;
 use crate::peers::{differences, twin};
 use aggio_link::Peer;
 use proptest::prelude::*;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 const KEY: Key = (Peer(1), 7);
 
 /// The owner's file: three pieces and a half.
 const SIZE: u64 = 3 * PIECE + PIECE / 2;
-
-fn file() -> OwnedFd {
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) }
-}
-
-fn contents(file: &OwnedFd, offset: u64, len: u64) -> Vec<u8> {
-    let mut bytes = vec![0; len as usize];
-    read_all(file.as_raw_fd(), &mut bytes, offset).unwrap();
-    bytes
-}
 
 /// A copy, its owner's file, and how many pieces have come.
 struct Scene {

@@ -43,12 +43,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn file() -> OwnedFd {
+pub(super) fn file() -> OwnedFd {
     // SAFETY: the descriptor is new and belongs to nobody else.
     unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) }
 }
 
-fn contents(file: &OwnedFd, offset: u64, len: u64) -> Vec<u8> {
+pub(super) fn contents(file: &OwnedFd, offset: u64, len: u64) -> Vec<u8> {
     let mut bytes = vec![0; len as usize];
     read_all(file.as_raw_fd(), &mut bytes, offset).unwrap();
     bytes
