@@ -1,12 +1,13 @@
 /* Writes or reads generations of 8-byte values by collective calls, and checks every value.
  *
- *   coupled_parts write|read contiguous|slabs random|zeros|integers FILE GENERATIONS KIB [PERCENT]
+ *   coupled_parts write|read LAYOUT random|zeros|integers FILE GENERATIONS KIB [PERCENT]
  *
- * Each generation has KIB KiB. contiguous: each rank writes one part, and reads that of the next
- * rank. slabs: the values are an array of 64 rows; the writers have blocks of rows and columns, the
- * readers columns. With PERCENT a reader reads so much of its part, from its beginning. With PAUSE
- * in its environment a writer rests for so many milliseconds before each generation. The reader
- * prints "generation N: right" or how many values are wrong. */
+ * Each generation has KIB KiB. LAYOUT is contiguous: each rank writes one part, and reads that of
+ * the next rank; uneven: the same, where the part of the first rank is a sixteenth; or slabs: the
+ * values are an array of 64 rows; the writers have blocks of rows and columns, the readers columns.
+ * With PERCENT a reader reads so much of its part, from its beginning. With PAUSE in its
+ * environment a writer rests for so many milliseconds before each generation. The reader prints
+ * "generation N: right" or how many values are wrong. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,12 +48,18 @@ struct part {
     uint64_t row, rows, column, columns;
 };
 
-static struct part part_of(int reads, int slabs, uint64_t all, int percent) {
+/* Where the part of a rank begins. */
+static uint64_t edge(int one, int uneven, uint64_t all) {
+    return uneven && one == 1 ? all / 16 : all * (uint64_t)one / (uint64_t)ranks;
+}
+
+static struct part part_of(int reads, const char *layout, uint64_t all, int percent) {
+    int slabs = strcmp(layout, "slabs") == 0, uneven = strcmp(layout, "uneven") == 0 && ranks > 1;
     struct part part = {0, 1, 0, all};
     int me = reads ? (rank + 1) % ranks : rank;
     if (!slabs) {
-        part.column = all * (uint64_t)me / (uint64_t)ranks;
-        part.columns = all * (uint64_t)(me + 1) / (uint64_t)ranks - part.column;
+        part.column = edge(me, uneven, all);
+        part.columns = edge(me + 1, uneven, all) - part.column;
     } else {
         int dims[2] = {0, 0};
         if (reads) dims[0] = 1;
@@ -76,7 +83,7 @@ int main(int argc, char **argv) {
     kind = argv[3];
     const char *pause = getenv("PAUSE");
     uint64_t all = strtoull(argv[6], NULL, 10) * 1024 / 8;
-    struct part part = part_of(reads, slabs, all, argc > 7 ? atoi(argv[7]) : 0);
+    struct part part = part_of(reads, argv[2], all, argc > 7 ? atoi(argv[7]) : 0);
     uint64_t width = slabs ? all / ROWS : all, count = part.rows * part.columns;
     uint64_t *data = malloc(count * 8 + 8);
     int array[2] = {slabs ? ROWS : 1, (int)width};

@@ -128,6 +128,9 @@ fn table(status: &Value, rate: Option<u64>) -> String {
     if let Some(copies @ 1..) = status["copies"].as_u64() {
         text.push_str(&format!(", {} in copies of other nodes' files", bytes(copies)));
     }
+    if let Some(kept @ 1..) = status["kept"].as_u64() {
+        text.push_str(&format!(", {} kept for other nodes", bytes(kept)));
+    }
     if let Some(link) = status["link"].as_str() {
         text.push_str(&format!(", other nodes by {link}"));
     }

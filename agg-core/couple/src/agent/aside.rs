@@ -4,6 +4,7 @@ use super::Agent;
 use super::waits::Waiting;
 use crate::areas::{are_same, copy};
 use crate::folder::Folder;
+use crate::peers::Key;
 use crate::registry::{Area, Opening};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -23,6 +24,8 @@ enum Done {
     Compared(Area, io::Result<bool>),
     /// The bytes are in this file.
     Moved(Area, io::Result<OwnedFd>),
+    /// The kept bytes of a generation are in these files, which are in memory by these inodes.
+    MovedKept(Key, io::Result<Vec<(u64, OwnedFd)>>),
 }
 
 /// A generation that is filled with the bytes of the one before.
@@ -88,6 +91,17 @@ impl Aside {
     /// Lets a thread write the bytes of a file to a directory.
     pub(super) fn take(&self, area: Area, from: OwnedFd, folder: Folder) -> io::Result<()> {
         self.start(move || Done::Moved(area, folder.take(&from)))
+    }
+
+    /// The same for files with bytes of a generation that another node owns, by their inodes.
+    pub(super) fn take_kept(
+        &self,
+        key: Key,
+        from: Vec<(u64, OwnedFd)>,
+        folder: Folder,
+    ) -> io::Result<()> {
+        let take = move |(inode, file)| Ok((inode, folder.take(&file)?));
+        self.start(move || Done::MovedKept(key, from.into_iter().map(take).collect()))
     }
 
     fn start(&self, work: impl FnOnce() -> Done + Send + 'static) -> io::Result<()> {
@@ -170,7 +184,8 @@ impl Agent {
         for done in self.aside.results() {
             match done {
                 Done::Copied(area, result) => self.is_filled(area, result),
-                Done::Moved(area, result) => self.has_moved(area, result),
+                Done::Moved(area, result) => self.has_moved_own(area, result),
+                Done::MovedKept(key, result) => self.have_moved_kept(key, result),
                 Done::Compared(area, same) => {
                     let same = same.unwrap_or_else(|error| {
                         log!(Level::Warn, "agent: two generations cannot be compared: {error}");

@@ -1,13 +1,16 @@
 //! Bytes that programs of this node wrote to generations of other nodes, and that stay here.
 
 use super::Agent;
-use crate::peers::{Asked, Kept, Key, Message, PIECE, Then};
+use super::spill::number;
+use crate::peers::{Asked, Holder, Kept, Key, Message, PIECE, Then};
 use crate::protocol::{Request, bad};
+use crate::registry::{Area, Directory};
 use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Peer};
 use std::io;
+use std::os::fd::OwnedFd;
 
 impl Agent {
     /// Sends the owner the bytes that were written to a copy, or their extents if the bytes stay
@@ -81,5 +84,94 @@ impl Agent {
         parts
             .into_iter()
             .try_for_each(|(offset, body)| peers.say(peer, &Message::Kept(tag, offset), body))
+    }
+
+    /// Lets the nodes that keep bytes of a generation move these to a directory.
+    pub(super) fn move_kept_out(&mut self, area: Area, directory: &Directory) {
+        let Some(peers) = &mut self.peers else { return };
+        let mut left = peers.locations.holders(area);
+        left.retain(|holder| {
+            let message = Message::Spill(holder.area, directory.to_string());
+            // What one has that is gone is lost.
+            peers.say(holder.peer, &message, Body::None).is_ok()
+        });
+        peers.moves.begin(area, left);
+    }
+
+    /// The bytes that this node has of a generation are in its directory, or could not be written
+    /// there.
+    pub(super) fn has_moved_own(&mut self, area: Area, result: io::Result<OwnedFd>) {
+        match &mut self.peers {
+            Some(peers) => peers.moves.own(area, result),
+            None => return self.has_moved(area, result),
+        }
+        self.end_moves();
+    }
+
+    /// Goes on with generations that all nodes have moved.
+    pub(super) fn end_moves(&mut self) {
+        while let Some((area, result)) = self.peers.as_mut().and_then(|peers| peers.moves.next()) {
+            self.has_moved(area, result);
+        }
+    }
+
+    /// A node has moved what it keeps, or could not, with this error.
+    pub(super) fn hear_spilled(&mut self, holder: Holder, error: i32) {
+        if let Some(peers) = &mut self.peers {
+            peers.moves.hear(holder, error);
+        }
+        self.end_moves();
+    }
+
+    /// The owner wants bytes that stay here to move to a directory.
+    pub(super) fn spill_kept(&mut self, key: Key, directory: &str) {
+        let Some(peers) = &mut self.peers else { return };
+        let files = match peers.keeps.in_memory(key) {
+            Ok(files) if files.is_empty() => return self.have_moved_kept(key, Ok(files)),
+            files => files,
+        };
+        let ordered = files.and_then(|files| {
+            let folder = self.folders.open(&directory.into())?.try_clone()?;
+            self.aside.take_kept(key, files, folder)
+        });
+        if let Err(error) = ordered {
+            self.have_moved_kept(key, Err(error));
+        }
+    }
+
+    /// They have moved, or could not.
+    pub(super) fn have_moved_kept(&mut self, key: Key, result: io::Result<Vec<(u64, OwnedFd)>>) {
+        let Some(peers) = &mut self.peers else { return };
+        let error = match result {
+            Ok(files) => {
+                files.into_iter().for_each(|(inode, to)| peers.keeps.has_moved(key, inode, to));
+                0
+            }
+            Err(error) => {
+                log!(Level::Warn, "agent: bytes that stay on this node cannot move: {error}");
+                number(&error)
+            }
+        };
+        self.tell(key.0, &Message::Spilled(key.1, error));
+    }
+
+    /// A generation is complete: the most bytes of it that any other node keeps.
+    pub(super) fn note_shares(&mut self, area: Area) -> u64 {
+        let Some(peers) = &mut self.peers else { return 0 };
+        let holders = peers.locations.complete(area);
+        peers.release(holders);
+        peers.locations.largest_share(area)
+    }
+
+    /// A generation is given up.
+    pub(super) fn free_hosted(&mut self, area: Area) {
+        if let Some(peers) = &mut self.peers {
+            peers.hosted.remove(&area);
+            let holders = peers.locations.free(area);
+            peers.release(holders);
+            let offered = peers.offers.free(area);
+            peers.tell_nodes(offered, &Message::Free(area));
+        }
+        self.end_pulls(area);
     }
 }

@@ -89,7 +89,7 @@ impl Agent {
     /// Tells the registry how much memory there is. What is ready for generations to come has to
     /// make room for those that are there, and for one of `next` bytes.
     pub(super) fn measure(&mut self, next: u64) {
-        let used = self.areas.bytes() + self.growth();
+        let used = self.areas.bytes() + self.growth() + self.shares();
         self.spares.shrink(used + self.spares.leaving() + next);
         let leaving = self.spares.leaving() + self.spares.making();
         self.registry.measure(used, leaving, self.limit);
@@ -117,6 +117,16 @@ impl Agent {
         let rest = written.map(|(area, one)| {
             let has = self.areas.stat(*area, 0).map_or(0, |stat| 512 * stat.blocks);
             one.expected.saturating_sub(has)
+        });
+        rest.sum()
+    }
+
+    /// Bytes of complete generations that another node has beyond those of this one: the budget
+    /// counts the node with most of each.
+    fn shares(&self) -> u64 {
+        let rest = self.registry.generations.iter().map(|(area, one)| {
+            let has = self.areas.stat(*area, 0).map_or(0, |stat| 512 * stat.blocks);
+            one.in_memory().saturating_sub(has)
         });
         rest.sum()
     }

@@ -390,7 +390,8 @@ impl Agent {
             let Some(changed) = changed else { return Ok(()) };
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
-            self.registry.weigh(area, 512 * stat.blocks);
+            let elsewhere = self.note_shares(area);
+            self.registry.weigh(area, elsewhere.max(512 * stat.blocks));
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
             self.tell_readers(area);

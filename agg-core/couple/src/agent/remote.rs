@@ -111,7 +111,9 @@ impl Agent {
             | Message::Take { .. }
             | Message::Kept(..)
             | Message::Rest(..)
-            | Message::NotKept(_) => return self.hear_of_kept(peer, message, body),
+            | Message::NotKept(_)
+            | Message::Spill(..)
+            | Message::Spilled(..) => return self.hear_of_kept(peer, message, body),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)
@@ -422,29 +424,15 @@ impl Agent {
                 hosted.into_iter().for_each(|hosted| hosted.lose(peer));
             }
         }
-        if let Some(peers) = &mut self.peers {
-            peers.offers.forget(peer);
-        }
         self.forget_acks(peer);
         self.lose_takes(peer);
         if let Some(peers) = &mut self.peers {
+            peers.offers.forget(peer);
             peers.keeps.lose(peer);
+            peers.moves.lose(peer);
         }
+        self.end_moves();
         self.settle();
         self.lose_owner(peer, why);
-    }
-
-    /// A generation is given up.
-    pub(super) fn free_hosted(&mut self, area: Area) {
-        if let Some(peers) = &mut self.peers {
-            peers.hosted.remove(&area);
-            for holder in peers.locations.free(area) {
-                // One that is gone keeps nothing.
-                let _ = peers.say(holder.peer, &Message::Released(holder.area), Body::None);
-            }
-            let offered = peers.offers.free(area);
-            peers.tell_nodes(offered, &Message::Free(area));
-        }
-        self.end_pulls(area);
     }
 }

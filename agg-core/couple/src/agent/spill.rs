@@ -27,7 +27,7 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    fn open(&mut self, directory: &Directory) -> io::Result<&Folder> {
+    pub(super) fn open(&mut self, directory: &Directory) -> io::Result<&Folder> {
         if !self.open.contains_key(directory) {
             self.open.insert(directory.clone(), Folder::open(directory)?);
         }
@@ -36,7 +36,7 @@ impl Folders {
 }
 
 /// The number of an error.
-fn number(error: &io::Error) -> i32 {
+pub(super) fn number(error: &io::Error) -> i32 {
     let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
     let number = refused.map(|refused| refused.number);
     number.or_else(|| error.raw_os_error()).unwrap_or(libc::EIO)
@@ -56,17 +56,18 @@ impl Agent {
 
     /// Lets a thread write the bytes of a generation to a directory.
     pub(super) fn move_out(&mut self, area: Area, directory: &Directory) {
+        self.move_kept_out(area, directory);
         let from = self.areas.open(area, true, false, false);
         let ordered = from.and_then(|from| {
             let folder = self.folders.open(directory)?.try_clone()?;
             self.aside.take(area, from, folder)
         });
         if let Err(error) = ordered {
-            self.has_moved(area, Err(error));
+            self.has_moved_own(area, Err(error));
         }
     }
 
-    /// A thread has written the bytes of a generation to its directory, or could not.
+    /// The bytes of a generation are in its directory, or could not be written there.
     pub(super) fn has_moved(&mut self, area: Area, result: io::Result<OwnedFd>) {
         let last = self.registry.next_number_of_all();
         match result.and_then(|file| self.areas.replace(area, file, last)) {

@@ -65,8 +65,8 @@ impl Agent {
         let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\
-             \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"link\":{},\
+             \"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
             self.began.elapsed().as_secs_f64(),
@@ -75,6 +75,7 @@ impl Agent {
             self.peak,
             self.areas.moved_bytes(),
             self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
+            self.peers.as_ref().map_or(0, |peers| peers.keeps.memory()),
             self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
             list(full),
             self.written,

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::pulls::gone;
-use crate::peers::{Copy, Key, Message, PIECE, Target, Where, differences, gaps};
+use crate::peers::{Copy, Holder, Key, Message, PIECE, Target, Where, differences, gaps};
 use crate::protocol::{Reply, Request, bad};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer, Received};
@@ -34,6 +34,14 @@ impl Agent {
             }
             (Message::NotKept(tag), _) => {
                 self.hear_not_kept(peer, tag);
+                Ok(())
+            }
+            (Message::Spill(area, directory), _) => {
+                self.spill_kept((peer, area), &directory);
+                Ok(())
+            }
+            (Message::Spilled(area, error), _) => {
+                self.hear_spilled(Holder { peer, area }, error);
                 Ok(())
             }
             _ => Err(io::Error::other("it is of no known kind")),

@@ -16,6 +16,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 struct File {
     fd: OwnedFd,
     inode: u64,
+    /// The bytes are in a directory, and not in memory.
+    has_moved: bool,
     /// The bytes to send, mapped once no process can write to the file any more.
     mapped: Option<Memory>,
 }
@@ -40,7 +42,7 @@ impl Keeps {
         let inode = os::fstat(fd.as_raw_fd())?.st_ino;
         let kept = self.0.entry(key).or_default();
         if kept.files.last().is_none_or(|last| last.inode != inode) {
-            kept.files.push(File { fd, inode, mapped: None });
+            kept.files.push(File { fd, inode, has_moved: false, mapped: None });
         }
         let last = kept.files.len() - 1;
         extents.iter().for_each(|extent| kept.parts.join(*extent, last));
@@ -69,6 +71,31 @@ impl Keeps {
             found.extend(body.transpose()?.map(|body| (part.offset, body)));
         }
         Ok(Some(found))
+    }
+
+    /// The files in memory with bytes of a generation, by their inodes.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn in_memory(&self, key: Key) -> io::Result<Vec<(u64, OwnedFd)>> {
+        let files = self.0.get(&key).into_iter().flat_map(|kept| &kept.files);
+        let files = files.filter(|file| !file.has_moved);
+        files.map(|file| Ok((file.inode, file.fd.try_clone()?))).collect()
+    }
+
+    /// The bytes of the file with this inode are in the file `to` by now, outside of memory.
+    pub(crate) fn has_moved(&mut self, key: Key, inode: u64, to: OwnedFd) {
+        let mut files = self.0.get_mut(&key).into_iter().flat_map(|kept| &mut kept.files);
+        if let Some(file) = files.find(|file| file.inode == inode) {
+            *file = File { fd: to, inode, has_moved: true, mapped: None };
+        }
+    }
+
+    /// Bytes of memory of all files.
+    pub(crate) fn memory(&self) -> u64 {
+        let files = self.0.values().flat_map(|kept| &kept.files).filter(|file| !file.has_moved);
+        let held = |file: &File| os::fstat(file.fd.as_raw_fd()).map_or(0, |facts| facts.st_blocks);
+        files.map(|file| 512 * held(file).unsigned_abs()).sum()
     }
 
     /// The owner needs no bytes of a generation any more.
@@ -139,6 +166,12 @@ mod tests {
         assert_eq!(read(&mut keeps, key, Extent::new(3, 4), false).unwrap(), b"mmmm");
         assert_eq!(read(&mut keeps, key, Extent::new(1, 4), true), None);
         assert_eq!(read(&mut keeps, (Peer(1), 8), Extent::new(3, 1), true), None);
+        assert!(keeps.memory() > 0);
+        for (inode, _) in keeps.in_memory(key).unwrap() {
+            keeps.has_moved(key, inode, file(b"in a directory"));
+        }
+        assert_eq!((keeps.memory(), keeps.in_memory(key).unwrap().len()), (0, 0));
+        assert_eq!(read(&mut keeps, key, Extent::new(3, 4), true).unwrap(), b"a di");
         keeps.lose(Peer(2));
         assert!(!keeps.is_empty());
         keeps.free(key);

@@ -161,6 +161,20 @@ impl Locations {
         Some(found)
     }
 
+    /// The most bytes of a generation that any other node has.
+    pub(crate) fn largest_share(&self, area: Area) -> u64 {
+        let mut shares = BTreeMap::<Peer, u64>::new();
+        for (part, holder) in self.within(area, ALL) {
+            *shares.entry(holder.peer).or_default() += part.len;
+        }
+        shares.into_values().max().unwrap_or(0)
+    }
+
+    /// The nodes that have bytes of a generation.
+    pub(crate) fn holders(&self, area: Area) -> BTreeSet<Holder> {
+        self.within(area, ALL).into_iter().map(|(_, holder)| holder).collect()
+    }
+
     /// Who the agent of a holder is.
     pub(crate) fn node(&self, holder: Holder) -> Option<&Instance> {
         self.nodes.get(&holder.peer)
@@ -172,12 +186,25 @@ impl Locations {
         self.areas.iter().filter(|(_, located)| has(located)).map(|(area, _)| *area).collect()
     }
 
-    /// Removes a generation. Returns the holders whose bytes no other generation refers to.
+    /// Removes a generation. Returns the holders whose bytes no generation has any more.
     pub(crate) fn free(&mut self, area: Area) -> Vec<Holder> {
-        let Some(gone) = self.areas.remove(&area) else { return Vec::new() };
-        let is_needed =
-            |holder: &Holder| self.areas.values().any(|other| other.holders.contains(holder));
-        gone.holders.into_iter().filter(|holder| !is_needed(holder)).collect()
+        let gone = self.areas.remove(&area);
+        self.unneeded(gone.into_iter().flat_map(|gone| gone.holders))
+    }
+
+    /// A generation is complete. Returns the holders whose bytes it began with, and no generation
+    /// has any more.
+    pub(crate) fn complete(&mut self, area: Area) -> Vec<Holder> {
+        let holders = self.holders(area);
+        let Some(located) = self.areas.get_mut(&area) else { return Vec::new() };
+        let before = std::mem::replace(&mut located.holders, holders);
+        self.unneeded(before)
+    }
+
+    fn unneeded(&self, holders: impl IntoIterator<Item = Holder>) -> Vec<Holder> {
+        let parts = || self.areas.values().flat_map(|located| located.parts.iter());
+        let needed: BTreeSet<Holder> = parts().map(|(_, holder)| holder).collect();
+        holders.into_iter().filter(|holder| !needed.contains(holder)).collect()
     }
 }
 
@@ -207,6 +234,8 @@ mod tests {
         assert_eq!(found, [one, two, three, four]);
         let [own, others] = locations.split(7, Extent::new(45, 12), Peer(2));
         assert_eq!((own, others), (vec![Extent::new(45, 5), Extent::new(55, 2)], vec![]));
+        assert_eq!((locations.largest_share(7), locations.largest_share(9)), (80, 0));
+        assert_eq!(locations.holders(7), [holder(1, 7), holder(2, 7)].into());
         locations.inherit(8, 7);
         assert_eq!(locations.split(8, Extent::new(45, 5), Peer(2))[1], [Extent::new(45, 5)]);
         locations.free(8);
@@ -250,5 +279,20 @@ mod tests {
         assert_eq!(locations.free(8), [holder(1, 7), holder(2, 8)]);
         locations.inherit(9, 8);
         assert!(!locations.has(9));
+    }
+
+    #[test]
+    fn bytes_that_were_overwritten_are_kept_for_the_generation_before_only() {
+        let mut locations = Locations::default();
+        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.inherit(8, 7);
+        locations.note(8, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        assert_eq!(locations.complete(8), [], "the one before has them");
+        assert_eq!(locations.free(7), [holder(1, 7)]);
+        locations.inherit(9, 8);
+        assert_eq!(locations.free(8), [], "the next one begins with them");
+        locations.cut(9, 0);
+        assert_eq!(locations.complete(9), [holder(1, 8)]);
+        assert_eq!(locations.complete(9), []);
     }
 }

@@ -13,6 +13,7 @@ mod kept;
 mod listing;
 mod locations;
 mod message;
+mod moves;
 mod nodes;
 mod offers;
 mod pieces;
@@ -29,6 +30,7 @@ use kept::Keeps;
 pub(crate) use listing::{Listing, page};
 pub(crate) use locations::{ALL, Holder, Locations, Where};
 pub(crate) use message::{Away, Message, RemoteProcess};
+use moves::Moves;
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
@@ -114,6 +116,8 @@ pub(crate) struct Peers {
     pub(crate) keeps: Keeps,
     /// Bytes on their way here from nodes that keep them.
     pub(crate) takes: Takes,
+    /// Generations on their way to directories.
+    pub(crate) moves: Moves,
     /// Messages for which the link has no room yet, in their order.
     later: BTreeMap<Peer, VecDeque<Frame>>,
     /// Copies that are looked at again soon, and how often they were.
@@ -185,6 +189,7 @@ impl Peers {
             locations: Locations::default(),
             keeps: Keeps::default(),
             takes: Takes::default(),
+            moves: Moves::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
             more: false,

@@ -1,7 +1,7 @@
 //! The agents of other nodes that this one knows: the connections with them, and which names they
 //! own.
 
-use super::{Body, Instance, Message, Owner, Peer, Peers};
+use super::{Body, Holder, Instance, Message, Owner, Peer, Peers};
 use crate::protocol::bad;
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
@@ -148,6 +148,14 @@ impl Peers {
     /// The words of an agent that this one has connected to.
     pub(crate) fn words(&self, peer: Peer) -> Option<String> {
         self.known.get(&peer).map(Instance::words)
+    }
+
+    /// Lets nodes free what they keep and nobody needs.
+    pub(crate) fn release(&mut self, holders: Vec<Holder>) {
+        for holder in holders {
+            // One that is gone keeps nothing.
+            let _ = self.say(holder.peer, &Message::Released(holder.area), Body::None);
+        }
     }
 
     /// The node of an agent that this one has connected to.

@@ -22,8 +22,8 @@ pub(crate) fn series(path: &[u8]) -> Series {
 }
 
 impl Generation {
-    /// Bytes of memory of a complete generation.
-    pub(super) fn in_memory(&self) -> u64 {
+    /// Bytes of memory of a complete generation, on the node that has most of them.
+    pub(crate) fn in_memory(&self) -> u64 {
         if matches!(self.home, Home::Directory(..)) { 0 } else { self.bytes }
     }
 }

@@ -1,0 +1,121 @@
+//! Nodes that keep what their programs wrote have no more memory than the budget says.
+
+use aggio_tests::hosts::{CoupledHosts, Plan};
+use aggio_tests::{Directory, Mpi, compile, installed, library};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+
+/// Generations that two hosts write, and the size of each in KiB: 4 MiB a host.
+const GENERATIONS: u64 = 6;
+const KIBIBYTES: &str = "8192";
+
+/// A generation may have so much more memory than its bytes, for pages that are in part used.
+const SLACK: u64 = 2 << 20;
+
+/// A job that writes or reads all generations under a rule, in parts that are `even` or not.
+fn job(
+    place: &CoupledHosts,
+    mpi: &Mpi,
+    what: &str,
+    hosts: (u32, u32),
+    (even, rule): (bool, &str),
+) -> Child {
+    let (program, file) = (compile("coupled_parts.c", mpi), place.file("room.dat"));
+    let layout = if even { "contiguous" } else { "uneven" };
+    let words = [what, layout, "random", &file, &GENERATIONS.to_string(), KIBIBYTES];
+    let mut command = place.spread(mpi, hosts, &program, &words);
+    command.env("AGGIO_COUPLE", rule).spawn().expect("mpirun")
+}
+
+/// A number of the status of the agent of a host; 0 without an agent.
+fn status(place: &CoupledHosts, host: &str, field: &str) -> u64 {
+    let aggio = library().expect("a library").with_file_name("aggio");
+    let mut command = place.cluster.launch().command(host);
+    command.arg(aggio).args(["couple", "--json"]).stderr(Stdio::null());
+    command.env("AGGIO_COUPLE_DIR", place.meeting.path().join("couple"));
+    let text = command.output().expect("aggio runs").stdout;
+    let text = String::from_utf8_lossy(&text);
+    let number = text.split(&format!("\"{field}\": ")).nth(1);
+    let digits = number.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// The most memory that generations have on any of the first two hosts, until `is_over`.
+#[track_caller]
+fn most(place: &CoupledHosts, mut is_over: impl FnMut() -> bool) -> u64 {
+    let mut most = 0;
+    while !is_over() {
+        for host in ["node1", "node2"] {
+            let memory = status(place, host, "memory") + status(place, host, "kept");
+            most = most.max(memory);
+        }
+    }
+    assert!(most > 0, "no agent has told how much memory there is");
+    most
+}
+
+fn has_ended(child: &mut Child) -> bool {
+    child.try_wait().expect("it can be waited for").is_some()
+}
+
+/// A job of two hosts that writes waits for its reader when a host has no room for more than two
+/// generations: each begins as a copy of the one before.
+#[track_caller]
+fn waits_for_readers(even: bool, mebibytes: u64) {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    let rule = format!("*.dat:budget={mebibytes}M");
+    let (rule, limit) = ((even, &rule[..]), (mebibytes << 20) + SLACK);
+    for mpi in installed() {
+        let mut writes = job(&place, &mpi, "write", (1, 2), rule);
+        let began = Instant::now();
+        let waited = most(&place, || has_ended(&mut writes) || began.elapsed() > WAITS);
+        assert!(!has_ended(&mut writes), "{}: it does not wait for its readers", mpi.name);
+        assert!(waited <= limit, "{}: {waited} bytes on one host", mpi.name);
+        let mut reads = job(&place, &mpi, "read", (3, 3), rule);
+        let used = most(&place, || has_ended(&mut reads));
+        assert!(used <= limit, "{}: {used} bytes on one host", mpi.name);
+        let what = format!("budget, {}", mpi.name);
+        place.succeeds(&what, writes);
+        let text = place.succeeds(&what, reads);
+        assert!(text.contains(&format!("generation {GENERATIONS}: right")), "{what}: {text}");
+        place.leaves_nothing();
+    }
+}
+
+#[test]
+fn a_writer_of_two_hosts_waits_for_readers_when_both_have_no_room_left() {
+    waits_for_readers(true, 10);
+}
+
+#[test]
+fn a_writer_of_two_hosts_waits_for_readers_when_one_has_no_room_left() {
+    waits_for_readers(false, 18);
+}
+
+/// How long a writer is watched that waits for its readers.
+const WAITS: Duration = Duration::from_secs(3);
+
+#[test]
+fn generations_of_two_hosts_move_to_the_directory_of_the_rule_on_both() {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    let spill = Directory::new();
+    let rule = format!("*.dat:budget=10M:spill={}", spill.path().display());
+    let rule = (true, &rule[..]);
+    for mpi in installed() {
+        let mut writes = job(&place, &mpi, "write", (1, 2), rule);
+        let used = most(&place, || has_ended(&mut writes));
+        assert!(used <= (10 << 20) + SLACK, "{}: {used} bytes on one host", mpi.name);
+        let what = format!("spill, {}", mpi.name);
+        place.succeeds(&what, writes);
+        let reads = job(&place, &mpi, "read", (3, 3), rule);
+        let text = place.succeeds(&what, reads);
+        for generation in 1..=GENERATIONS {
+            let line = format!("generation {generation}: right");
+            assert!(text.contains(&line), "{what}: {text}");
+        }
+        place.leaves_nothing();
+    }
+}
