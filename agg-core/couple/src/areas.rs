@@ -24,7 +24,7 @@ struct Memory {
     /// A description for reading, which can have a lease while nobody can write.
     lease: OwnedFd,
     watch: i32,
-    /// What the file was when it began as a copy: its time of modification.
+    /// The time of modification of the file when it began as a copy.
     copied: Option<(i64, i64)>,
     /// Bytes from the beginning that had memory before anybody wrote.
     ready: u64,
@@ -34,7 +34,7 @@ struct Memory {
     has_memory: bool,
 }
 
-/// What is left of a file that was given up.
+/// The file of a generation that was dropped.
 #[derive(Debug)]
 pub(crate) struct Remains {
     pub(crate) file: OwnedFd,
@@ -102,7 +102,7 @@ impl Areas {
         self.events.as_raw_fd()
     }
 
-    /// The same of a new file.
+    /// Makes a new file for the memory of `area`.
     #[cfg(test)]
     pub(crate) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
         self.make_of(None, area, mode, copy_of)
@@ -272,7 +272,7 @@ impl Areas {
             || !are_same(source.file.as_raw_fd(), memory.file.as_raw_fd()).unwrap_or(false)
     }
 
-    /// What `fstat` tells of a file.
+    /// Returns the attributes of a file, as `fstat`.
     pub(crate) fn stat(&self, area: Area, generation: u64) -> io::Result<Stat> {
         let facts = os::fstat(self.fd(area)?)?;
         Ok(Stat {
@@ -301,7 +301,7 @@ impl Areas {
         drop(self.take(area));
     }
 
-    /// The same; its memory stays until the result is dropped.
+    /// Gives a file up as [`free`](Self::free), but keeps its memory until the result is dropped.
     pub(crate) fn take(&mut self, area: Area) -> Option<Remains> {
         let memory = self.files.remove(&area)?;
         self.unwatch(&memory);

@@ -1,5 +1,5 @@
-//! What the header of a netCDF file in a classic format says of its records: how many there are,
-//! and which bytes they have.
+//! Reads the header of a netCDF file in a classic format: the number of records, and the bytes that
+//! each record has.
 
 use aggio_base::Extent;
 
@@ -17,11 +17,11 @@ pub(crate) struct Header {
     pub(crate) rest: Vec<u8>,
     /// Bytes from one record to the next.
     stride: u64,
-    /// Where the variables of the first record are.
+    /// The parts of the first record, one for each variable.
     slots: Vec<Extent>,
 }
 
-/// Where the number of records is.
+/// The offset of the number of records in the file.
 pub const NUMBER: usize = 4;
 
 /// Whether bytes from `offset` on are some of the number of records, however wide that is.
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         self.padded(len)
     }
 
-    /// How many elements a list has whose kind is `tag`.
+    /// Returns the number of elements of a list of the kind `tag`.
     fn list(&mut self, tag: u64) -> Option<u64> {
         let (found, count) = (self.number(4)?, self.counted()?);
         (found == tag || found == 0 && count == 0).then_some(count)
@@ -107,7 +107,7 @@ fn size_of_type(kind: u64) -> Option<u64> {
     [1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8].get(usize::try_from(kind).ok()?.checked_sub(1)?).copied()
 }
 
-/// What the bytes at the beginning of a file say; `None` if they are no header, or not all of it.
+/// Parses the beginning of a file; `None` if it is no header, or not all of one.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Header> {
     let (count, offset) = match bytes.get(..4)? {
         b"CDF\x01" => (4, 4),
@@ -151,7 +151,7 @@ impl Header {
         self.slots.len() == 1
     }
 
-    /// Which bytes the record `record` has; `None` if they are in no file.
+    /// Returns the bytes of the record `record`; `None` if no file can have them.
     pub(crate) fn bytes_of(&self, record: u64) -> Option<Vec<Extent>> {
         let ahead = record.checked_mul(self.stride)?;
         let slot = |slot: &Extent| {

@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
-/// How files are named for the moment in which they have a name, where they need one; what was open
-/// shows it later.
+/// Begins the name of a file on a file system without `O_TMPFILE`, until the file is unlinked; the
+/// names of open descriptors show it later.
 const NAME: &str = "aggio-coupled";
 
 /// An open directory that nobody but this user and the system can have made.
@@ -81,7 +81,7 @@ impl Folder {
         }
     }
 
-    /// The same directory, for another thread.
+    /// Duplicates the directory, for another thread.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         self.0.try_clone().map(Self)
     }
@@ -120,7 +120,7 @@ impl Folder {
     }
 }
 
-/// What is said of a directory that cannot be used.
+/// Makes the error for a directory that cannot be used.
 pub(crate) fn refusal(path: &str, error: &io::Error) -> io::Error {
     let text = format!("the directory {path}, which is to have coupled files: {error}");
     Refused::of(error.raw_os_error().unwrap_or(libc::EACCES), text)

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What is to be done.
+/// An order for the thread.
 enum Job {
     /// Store these bytes under this name.
     Store(Area, OwnedFd, Vec<u8>),
@@ -19,7 +19,7 @@ enum Job {
     Remove(Vec<u8>),
 }
 
-/// What has become of it.
+/// The result of an order.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// Bytes of this memory were stored, or not.
@@ -82,7 +82,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// What was done since the last call.
+    /// Returns the results since the last call.
     pub(crate) fn results(&mut self) -> Vec<Done> {
         let mut count = [0u8; 8];
         // SAFETY: the kernel writes eight bytes into the local array.

@@ -76,7 +76,7 @@ impl Place {
         format!("/proc/self/fd/{}/{}.{ending}", self.directory.as_raw_fd(), self.host)
     }
 
-    /// The same as others see it.
+    /// The name of a file of this node, below the name of the directory.
     pub fn visible(&self, ending: &str) -> PathBuf {
         self.path.join(format!("{}.{ending}", self.host))
     }
@@ -117,7 +117,7 @@ impl Place {
     }
 }
 
-/// Where the user's programs meet if no directory is named.
+/// The default directory of the user.
 fn own_place() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         Some(runtime) if runtime.is_absolute() && runtime.is_dir() => runtime.join("aggio"),

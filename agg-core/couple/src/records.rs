@@ -1,4 +1,5 @@
-//! Which records of a netCDF file are there, and which bytes of it may be news.
+//! Finds the complete records of a netCDF file that is being written, and the bytes that may have
+//! changed.
 
 use crate::areas::read_all;
 use crate::classic::{self, Header};
@@ -31,7 +32,8 @@ pub(crate) fn header(fd: RawFd) -> io::Result<Option<Header>> {
     }
 }
 
-/// How many of the first `all` records are there, of which the first `known` are.
+/// Counts how many of the first `all` records are completely written, of which the first `known`
+/// are.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -64,7 +66,8 @@ pub(crate) fn there(fd: RawFd, header: &Header, known: u64, all: u64) -> io::Res
     Ok(all.min(known + LOOKED_AT))
 }
 
-/// How many records are written as far as the program knows that has written their number.
+/// Returns the number of records that the program has written, as far as it knows when it writes
+/// their number.
 pub(crate) fn announced(header: &Header, before: Before) -> u64 {
     match before {
         Before::All => header.records,
@@ -98,7 +101,7 @@ impl News {
     }
 }
 
-/// What two nodes have in common of a file whose records are read while it is written.
+/// The part of a file that two nodes have in common, while its records are read and written.
 #[derive(Debug, Default)]
 pub(crate) struct Common {
     /// The header without the number of records; empty before one was seen.
@@ -107,7 +110,8 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// What may be news of the file `fd`, and the header of that if it is a netCDF file.
+    /// Returns the bytes of the file `fd` that may have changed, and its header if it is a netCDF
+    /// file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -120,8 +124,8 @@ impl Common {
         Ok((News::behind(&header, self.records), Some(header)))
     }
 
-    /// What may be news of a file that this node writes, which announces records; those that are
-    /// there are in common soon.
+    /// Returns the bytes that may have changed of a file that this node writes and announces
+    /// records of. Records that are complete count as common from then on.
     ///
     /// # Errors
     /// The file cannot be read.

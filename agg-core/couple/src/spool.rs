@@ -1,10 +1,10 @@
-//! Where generations are that survive their agent: in a directory of the agent's own in the one
-//! that the user named.
+//! The directory of generations that survive their agent. It belongs to one agent, and is in the
+//! directory that the user named.
 //!
 //! ```text
 //! aggio-coupled-UID-NODE-PLACE/       of the agent of one place; it holds a lock of it
 //!     bytes-NUMBER                    a complete generation
-//!     record-NUMBER                   what is known of one file: replaced as a whole
+//!     record-NUMBER                   the state of one file: replaced as a whole
 //!     record-NUMBER.new               the same, about to replace it
 //! ```
 //!
@@ -32,8 +32,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a record at most.
 const LONGEST: u64 = 16 << 20;
 
-/// How long an agent that was killed may take to leave its directory, on a machine with much else
-/// to do.
+/// Time that a killed agent may take to release its directory, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const BYTES: &str = "bytes-";
@@ -46,15 +45,15 @@ pub(crate) struct Spool {
     outer: Folder,
     name: String,
     inner: Folder,
-    /// How messages name it.
+    /// Its name in messages.
     path: String,
 }
 
-/// What is in the directory.
+/// The contents of the directory.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) records: Vec<(u64, Record)>,
-    /// What is no file of an agent's, or was damaged, and why.
+    /// Files that no agent wrote, or that are damaged, and why.
     pub(crate) strange: Vec<(String, String)>,
     /// The greatest number in a name.
     pub(crate) last: u64,
@@ -96,7 +95,7 @@ impl Spool {
         Ok(Folder::from(inner))
     }
 
-    /// How messages name it.
+    /// Its name in messages.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -215,7 +214,7 @@ impl Spool {
         }
     }
 
-    /// What an earlier agent has left.
+    /// Reads the files that an earlier agent has left.
     ///
     /// # Errors
     /// The directory cannot be read.

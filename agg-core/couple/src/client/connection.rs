@@ -18,16 +18,16 @@ use std::time::{Duration, Instant};
 /// Connections that are kept for later requests at most.
 const KEPT: usize = 8;
 
-/// How often a request is said again to another agent.
+/// How often a request is repeated with another agent, at most.
 const REPEATS: usize = 2 * KEPT;
 
-/// How long an agent may take to come, on a machine with much else to do.
+/// Time that an agent may take to accept a connection, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Numbers of descriptors from here on are out of the way of the program's own.
 const HIGH: i32 = 600;
 
-/// What no process and descriptor are.
+/// Marks a slot that a thread is changing; no process and descriptor have this value.
 const BUSY: u64 = u64::MAX;
 
 /// A connection that nobody uses at the moment: no lock, because a fork may happen at any time.
@@ -66,8 +66,8 @@ pub(super) struct Connections {
     keys: AtomicU64,
 }
 
-/// Where numbers of opens begin. A program that another one has become (`execve`) has its process,
-/// and is to have other numbers.
+/// Returns the first number of an open. A program that replaces another one (`execve`) has the same
+/// process, and must use other numbers.
 fn first_key() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanoseconds = now.map_or(0, |since| since.as_nanos() as u64);
@@ -373,7 +373,7 @@ pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
     }
 }
 
-/// The same file under a number that programs do not expect to get.
+/// Duplicates a descriptor to a high number, which programs do not expect.
 fn high(fd: OwnedFd) -> OwnedFd {
     // SAFETY: no memory is involved.
     match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) } {

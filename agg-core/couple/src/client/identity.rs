@@ -1,4 +1,4 @@
-//! Who this process is: part of which program that a launcher started, or a program of its own.
+//! The identity of this process: a rank of a job that a launcher started, or a program of its own.
 
 use crate::protocol::Request;
 use crate::registry::Directory;
@@ -27,15 +27,15 @@ pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>, spools: &[Directo
     Request::Hello { job, ranks, rank, command, spools }
 }
 
-/// What the ranks have in common that the process `parent` has started: Hydra names no job, and
-/// has one process on each node that starts the ranks there. All of a job are told the same address
-/// of `mpiexec`, which is the job's as long as it runs.
+/// Names the launcher of the ranks that the process `parent` has started. Hydra names no job; one
+/// of its processes on each node starts the ranks there. All of a job get the same address of
+/// `mpiexec`, which is unique as long as the job runs.
 fn launcher_of(parent: u32) -> String {
     let words = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
     port_of(&words).unwrap_or_else(|| format!("{ON_NODE} {parent}"))
 }
 
-/// How the name of a job begins that is its name on one node only.
+/// Begins the name of a job that is unique on one node only.
 const ON_NODE: &str = "launcher";
 
 fn port_of(words: &[u8]) -> Option<String> {

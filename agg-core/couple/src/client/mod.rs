@@ -1,4 +1,4 @@
-//! What a program calls to open, publish and look at coupled files.
+//! The interface of programs: opens, publishes and inspects coupled files.
 
 mod connection;
 mod failure;
@@ -140,8 +140,9 @@ impl Client {
         Ok(handle)
     }
 
-    /// The same for the file that `fstat` describes so, from a process that may write or not, and
-    /// that will [say](Self::wrote) which bytes it wrote or not.
+    /// Announces a descriptor as [`adopt`](Self::adopt), for the file of this device and inode.
+    /// `how` says whether the process may write, and whether it will [report](Self::wrote) the
+    /// bytes that it writes.
     ///
     /// # Errors
     /// As [`adopt`](Self::adopt).
@@ -256,10 +257,10 @@ impl Client {
         self.options(path.as_os_str().as_bytes()).is_some_and(|options| options.at_step)
     }
 
-    /// How many records of an open file may be read, and how many bytes their number has in the
-    /// file, where it is not to be seen itself; `None` if all of the file may be read. Waits, if
-    /// the rule says so, until there are as many as `told`, one more than the number that this open
-    /// was told last.
+    /// Returns the number of records of an open file that may be read, and the width of that number
+    /// in the file in bytes; `None` if all of the file may be read. Readers must see this number
+    /// instead of the one in the file. Waits, if the rule says so, until there are at least `told`
+    /// records, one more than this open was told last.
     ///
     /// # Errors
     /// `EIO` if the writer died, or has changed the header; `EINTR` as [`open`](Self::open); the
@@ -314,7 +315,8 @@ impl Client {
         }
     }
 
-    /// What this program would find under the name; `None` if nothing.
+    /// Returns the attributes of the file that this program finds under the name; `None` if it
+    /// finds none.
     ///
     /// # Errors
     /// The agent cannot be reached.

@@ -1,5 +1,5 @@
-//! Which name a coupled file has, whatever links lead to it: programs that name it in different
-//! ways mean one file.
+//! Resolves links in the name of a coupled file, so that programs that use different names mean the
+//! same file.
 
 use aggio_config::settings::couple::CoupleRule;
 use std::path::{Path, PathBuf};

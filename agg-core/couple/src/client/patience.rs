@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// How long an agent may take that is asked what it can answer at once.
+/// Time that an agent may take for an answer that does not depend on other programs.
 pub(super) const ANSWERS: Duration = Duration::from_secs(5);
 
-/// How long a program hears nothing before its log says so. An agent that serves tells of waits
-/// every minute itself.
+/// Silence after which the log of a program reports that it waits. A running agent reports waits
+/// itself, every minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(62);
 
 /// Nearly all answers come within this time, for which signals can wait as well.
@@ -78,7 +78,8 @@ pub(super) fn receive(
     }
 }
 
-/// Which of two descriptors are readable within `limit`, or until a signal comes.
+/// Waits until one of two descriptors is readable, for `limit` at most, or until a signal comes;
+/// says which are.
 fn readable(fds: [RawFd; 2], limit: Duration) -> [bool; 2] {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let limit = i32::try_from(limit.as_millis() + 1).unwrap_or(i32::MAX);
@@ -168,7 +169,7 @@ fn hold() -> libc::sigset_t {
     }
 }
 
-/// Whom a program waits for, as messages name it.
+/// Names the agent that a program waits for, for messages.
 pub(super) fn agent_of(packets: &Packets) -> String {
     match packets.peer() {
         Ok((process, _)) => format!("the agent of coupled files (process {process})"),

@@ -26,10 +26,10 @@ const ABOVE: RawFd = 10;
 /// Bytes of a child's stack.
 const STACK: usize = 64 << 10;
 
-/// How long it may take to become ready, in milliseconds.
+/// Time that the child may take to become ready, in milliseconds.
 const PATIENCE: c_int = 10_000;
 
-/// What became of the child.
+/// The result of a start.
 #[derive(Debug)]
 pub(super) enum Started {
     /// It is ready.
@@ -162,7 +162,7 @@ extern "C" fn become_agent(plan: *mut c_void) -> c_int {
     127
 }
 
-/// What the agent says at its start.
+/// Reads the agent's report of its start.
 fn listen(reader: OwnedFd) -> io::Result<Started> {
     let mut polled = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the kernel reads and writes the local entry.
@@ -189,7 +189,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-/// The same file under a number above those that the child gives anew.
+/// Duplicates a descriptor to a number above those that the child assigns.
 fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved.
     match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE) } {

@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long another process may take to start one.
+/// Time that another process may take to start an agent.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often an agent is started that is killed before it is ready.
+/// How often an agent is started, if it is killed before it is ready.
 const STARTS: u32 = 5;
 
 /// The name of the program.

@@ -1,11 +1,11 @@
-//! What is asked for at an open of a coupled file, and what comes back.
+//! Arguments and results of opens of coupled files.
 
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// How to open a coupled file.
+/// Options of an open of a coupled file.
 #[derive(Clone, Copy, Debug)]
 pub struct Open<'a> {
     /// Its absolute name.
@@ -59,13 +59,13 @@ pub struct Opened {
     /// A description of the file of its own, with the access that was asked for and
     /// `O_CLOEXEC` set.
     pub fd: OwnedFd,
-    /// By which the agent knows this open.
+    /// The agent's number of this open.
     pub handle: u64,
-    /// Which generation of the file it is, from 1.
+    /// The number of the generation, from 1.
     pub generation: u64,
 }
 
-/// What is known of a coupled file by its name.
+/// Attributes of a coupled file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// The device that `fstat` tells of its descriptors.
@@ -80,7 +80,7 @@ pub struct Stat {
     pub blocks: u64,
     /// Time of the last modification: seconds and nanoseconds.
     pub modified: (i64, i64),
-    /// Which generation it is.
+    /// The number of the generation.
     pub generation: u64,
 }
 

@@ -18,16 +18,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an agent that did not answer is not asked again: each question would take its time.
+/// Time for which an agent that did not answer is not asked again.
 const RESTS: Duration = Duration::from_secs(5);
 
-/// Who looks at the files that rules name. It is connected only while it looks, so that agents end
-/// as if it were not there.
+/// Shows the files that rules name, as a mount does. It connects for each look only, so that it
+/// does not keep agents from ending.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     rules: Arc<[CoupleRule]>,
     dir: Arc<str>,
-    /// What `AGGIO_AGENT` says.
+    /// The value of `AGGIO_AGENT`.
     agent: Arc<str>,
     silent: Silence,
 }
@@ -113,8 +113,8 @@ impl Viewer {
         silent.is_some_and(|since| since.elapsed() < RESTS)
     }
 
-    /// What an agent answered. That it did not is `EIO`: what it would have shown is unknown, and
-    /// what is on disk is another file.
+    /// Returns an answer, or `EIO` if the agent did not answer: the file on disk would be a wrong
+    /// answer.
     fn heard<T>(&self, answer: io::Result<T>) -> io::Result<T> {
         answer.map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => {

@@ -63,7 +63,7 @@ impl Visit {
         Ok(None)
     }
 
-    /// The same without a descriptor.
+    /// Asks as [`ask_for_file`](Self::ask_for_file), for an answer without a descriptor.
     ///
     /// # Errors
     /// As [`ask_for_file`](Self::ask_for_file).

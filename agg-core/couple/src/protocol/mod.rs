@@ -20,28 +20,28 @@ pub(crate) use socket::{Packet, Packets, pair};
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;
 
-/// What every message begins with: a mark, and the version of what follows.
+/// Begins every message: a mark, and the version of the protocol.
 const BEGINNING: [u8; 4] = *b"AGC\x0a";
 
-/// What a program says or asks.
+/// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// The first message: who it is. The process is the one that the kernel tells.
     Hello {
-        /// What its launcher calls its program; empty for a process alone.
+        /// The launcher's name of the program; empty for a process alone.
         job: String,
         /// Processes of that program.
         ranks: u32,
         /// Its rank.
         rank: u32,
-        /// How messages name it.
+        /// The name of the process in messages.
         command: String,
         /// Directories of its rules that have generations which survive agents.
         spools: Vec<String>,
     },
     /// [`super::Client::open`]
     Open {
-        /// How.
+        /// The name, and how to open it.
         ask: Ask,
         /// Data may be read.
         read: bool,
@@ -49,7 +49,7 @@ pub(crate) enum Request {
         append: bool,
         /// It may be made to wait.
         blocking: bool,
-        /// Who reads it fetches what it reads first, so that not all bytes need to be there.
+        /// The program fetches what it reads, so that not all bytes need to be there.
         parts: bool,
         /// Permissions of a new file.
         mode: u32,
@@ -73,7 +73,7 @@ pub(crate) enum Request {
     List(Vec<u8>, Vec<u8>, bool),
     /// [`super::Client::goodbye`]
     Goodbye,
-    /// What the agent knows, as JSON, from this byte on.
+    /// Asks for the state of the agent as JSON, from this byte on.
     Status(u64),
     /// Gives up all complete generations of a file.
     Drop(Vec<u8>),
@@ -104,7 +104,7 @@ pub(crate) enum Request {
     Fetch(u64, Vec<Extent>),
 }
 
-/// What has been written of a netCDF file before the number of its records.
+/// The parts of a netCDF file that were written before the number of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// All records but the last one.
@@ -209,10 +209,10 @@ impl Request {
         }
     }
 
-    /// What a message says.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// `InvalidData` for what no program of this version says.
+    /// `InvalidData` for a message that no program of this version sends.
     pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body(message)?);
         let small = |number: u64| u32::try_from(number).map_err(|_| bad("a number is too large"));
@@ -290,7 +290,7 @@ fn open(from: &mut Reader<'_>) -> io::Result<Request> {
     Ok(Request::Open { ask, read, append, blocking, parts, mode })
 }
 
-/// What follows the beginning of a message.
+/// Returns the message without its beginning.
 fn body(message: &[u8]) -> io::Result<&[u8]> {
     match message.split_at_checked(BEGINNING.len()) {
         Some((beginning, body)) if beginning == BEGINNING => Ok(body),

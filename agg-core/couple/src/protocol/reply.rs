@@ -1,4 +1,4 @@
-//! What the agent answers.
+//! Answers of the agent.
 
 use super::codec::{Reader, Writer, bad};
 use super::{BEGINNING, body};
@@ -18,14 +18,14 @@ pub(crate) enum Reply {
     OnDisk(String),
     /// The answer is yet to come: what the log is to say of it.
     Waits(String),
-    /// What is under a name.
+    /// The attributes of the file of a name, if there is one.
     Stat(Option<Stat>),
     /// Names, and whether more follow.
     Names(Vec<Vec<u8>>, bool),
     /// A part of a text, and how many bytes all of it has.
     Text(Vec<u8>, u64),
-    /// How many records may be read, and how many bytes their number has; `None` if all bytes of
-    /// the file may be.
+    /// The number of records that may be read, and the width of that number in bytes; `None` if all
+    /// bytes of the file may be read.
     Records(Option<(u64, u64)>),
     /// All bytes of the file are there.
     Whole,
@@ -80,10 +80,10 @@ impl Reply {
         out.0
     }
 
-    /// What a message says.
+    /// Decodes an answer.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent of this version says.
+    /// `InvalidData` for an answer that no agent of this version sends.
     pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body(message)?);
         let reply = match from.byte()? {

@@ -31,8 +31,8 @@ impl Registry {
         Some(Answer::Fail(libc::ESTALE))
     }
 
-    /// What a process asks for again by the same key an earlier agent has opened and told nobody:
-    /// nothing is lost by that.
+    /// Forgets the open of an earlier agent that a process asks for again by the same key: the
+    /// process never had it, so that nothing is lost.
     pub(super) fn retract_unanswered(&mut self, process: Process, ask: &Ask) {
         let job = self.job(process);
         let Some(name) = self.names.get_mut(&ask.path) else { return };

@@ -36,7 +36,7 @@ impl Registry {
         })
     }
 
-    /// How messages name a program: by one of its processes.
+    /// Names a program in messages, by one of its processes.
     pub fn label(&self, job: Job) -> &str {
         let found = self.processes.values().find(|who| who.job == job);
         found.map_or("a program that has ended", |who| &who.label)

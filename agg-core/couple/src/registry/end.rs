@@ -1,4 +1,4 @@
-//! What ends: an open, the writing of a generation, a process.
+//! Ends of opens, of generations that are being written, and of processes.
 
 use super::{
     Answer, Area, Dead, Effect, Generation, Handle, Path, Position, Process, Registry, State,
@@ -176,7 +176,7 @@ impl Registry {
         }
     }
 
-    /// What a process that died was writing is discarded.
+    /// Discards the generations that a process was writing when it died.
     fn abort_written_by(&mut self, process: Process) {
         for area in self.written_by(process) {
             self.abort(area, process);
@@ -199,7 +199,7 @@ impl Registry {
         self.give_area_up(area, writer, (libc::EIO, text));
     }
 
-    /// The same, of which the other writers are told this error.
+    /// Gives a generation up whose `writer` died; other writers get the error `told`.
     pub(super) fn give_area_up(&mut self, area: Area, writer: String, told: (i32, String)) {
         let Some(generation) = self.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
@@ -247,14 +247,15 @@ impl Registry {
         true
     }
 
-    /// What is being written and a process had open for that.
+    /// Returns the generations that are being written and that a process had open for writing.
     fn written_by(&self, process: Process) -> Vec<Area> {
         let is_it =
             |one: &Generation| one.state == State::Writing && one.writers.contains(&process);
         self.generations.iter().filter(|(_, one)| is_it(one)).map(|(area, _)| *area).collect()
     }
 
-    /// Whoever else has a discarded generation open for writing learns that when it closes it.
+    /// Notes the loss for other processes that have a discarded generation open for writing; they
+    /// get the error when they close it.
     fn lose_writers(&mut self, area: Area, (number, text): &(i32, String)) {
         let losers = self.opens.iter().filter(|(_, open)| open.area == area && open.write);
         self.lost
@@ -288,7 +289,7 @@ impl Registry {
         }
     }
 
-    /// Who died while it wrote the file that an answer of `EIO` is about.
+    /// Returns the writer whose death an answer of `EIO` reports.
     pub fn dead_writer(&self, path: &[u8], answer: &Answer) -> Option<&Dead> {
         let told = matches!(answer, Answer::Fail(libc::EIO) | Answer::OnDisk);
         self.names.get(path)?.dead.as_ref().filter(|_| told)

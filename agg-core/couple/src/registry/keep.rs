@@ -1,4 +1,4 @@
-//! When a generation can be given up.
+//! Drops generations that nobody needs any more.
 
 use super::{Area, Effect, Generation, Name, Registry, State, Stored};
 use aggio_config::settings::couple::Pick;

@@ -1,5 +1,5 @@
-//! Which generation each open gets, and when a generation can be given up: a state machine that
-//! does no input or output. Whoever drives it carries out its [`Effect`]s.
+//! Decides which generation each open gets, and when a generation is dropped: a state machine
+//! without input or output. Its caller carries out its [`Effect`]s.
 
 mod aborted;
 mod cycle;
@@ -71,7 +71,7 @@ impl Registry {
         self.processes.insert(process, who);
     }
 
-    /// What is to be done with memory since the last call.
+    /// Returns the effects since the last call.
     pub fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
@@ -91,7 +91,7 @@ impl Registry {
         self.waits.remove(&wait);
     }
 
-    /// The same; what it was for.
+    /// Ends a wait, and returns its open.
     pub(crate) fn take_wait(&mut self, wait: u64) -> Option<Ask> {
         self.waits.remove(&wait).map(|(_, ask)| ask)
     }

@@ -11,8 +11,8 @@ pub(crate) fn name_in<'a>(path: &'a [u8], dir: &[u8]) -> Option<&'a [u8]> {
 }
 
 impl Registry {
-    /// What a process finds under a name, if anything: the file may also be one that it has cut to
-    /// no bytes, which has no memory.
+    /// Returns the generation that a process finds under a name, if any. `Some(None)` is a file
+    /// that it has cut to no bytes, which has no memory.
     pub fn look(&self, process: Process, path: &[u8], options: Options) -> Option<Option<Area>> {
         let ask = Ask { path: path.to_vec(), options, ..Ask::default() };
         let job = self.processes.get(&process)?.job;
@@ -201,7 +201,8 @@ impl Registry {
         Ok(())
     }
 
-    /// What a process means by a name: what it has written, or else what it would read.
+    /// Returns the generation that a name means for a process: the one that it has written, or else
+    /// the one that it would read.
     fn meant(&self, process: Process, path: &[u8]) -> Option<Area> {
         let options = self.names.get(path)?.options.clone();
         match self.choose(process, &Ask { path: path.to_vec(), options, ..Ask::default() }) {
@@ -216,7 +217,7 @@ impl Registry {
         }
     }
 
-    /// Whoever reads a generation that gets another name has read it under this one.
+    /// Ends the reading of a generation under a name, because it gets another name.
     fn end_reading(&mut self, area: Area, path: &Path) {
         let readers = self.opens.values_mut().filter(|open| open.area == area && open.reads_on);
         let readers: Vec<Process> = readers

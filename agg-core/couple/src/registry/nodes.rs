@@ -82,8 +82,8 @@ impl Registry {
         self.declare_dead(area, generation.maker.clone());
     }
 
-    /// What was written of a generation could not be kept, because of this error: all who have it
-    /// open for writing are told.
+    /// Gives a generation up because bytes of it could not be stored. All that have it open for
+    /// writing get this error.
     pub fn spoil_area(&mut self, area: Area, number: i32, why: &str) {
         let Some(generation) = self.generations.get(&area) else { return };
         let path = String::from_utf8_lossy(&generation.path);

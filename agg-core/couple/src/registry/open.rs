@@ -1,4 +1,4 @@
-//! What an open gets: a new generation, the one that is being written, or the reader's next one.
+//! Opens: a new generation, the one that is being written, or the reader's next one.
 
 use super::room::Room;
 use super::{
@@ -7,10 +7,10 @@ use super::{
 };
 use aggio_config::settings::couple::{Pick, WriterDeath};
 
-/// What an open for reading finds.
+/// The result of looking for a generation to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// What its own program writes or wrote.
+    /// The generation that its own program writes or wrote.
     Own(Area),
     /// The generation that it is to read.
     Next(Area),
@@ -20,7 +20,7 @@ pub(super) enum Choice {
     Dead(u64),
     /// The generation up to this one that it was to read was given up.
     Lost(u64),
-    /// What its own program wrote was given up.
+    /// The generation that its own program wrote was dropped.
     Dropped,
 }
 
@@ -283,7 +283,8 @@ impl Registry {
         self.pass(process, &ask.path, number);
     }
 
-    /// Where a process has got to in a file; one that is new follows those before it.
+    /// Returns the position of a process in a file. A new process begins at the end of those before
+    /// it.
     pub(super) fn position(&self, process: Process, path: &[u8]) -> Position {
         let (Some(name), Some(who)) = (self.names.get(path), self.processes.get(&process)) else {
             return Position::default();
@@ -295,7 +296,7 @@ impl Registry {
         })
     }
 
-    /// What an open for reading finds now.
+    /// Looks for the generation that an open for reading gets now.
     pub(super) fn choose(&self, process: Process, ask: &Ask) -> Choice {
         let job = self.job(process);
         let Some(name) = self.names.get(&ask.path) else { return Choice::Wait };

@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the oracle knows of a generation.
+/// A generation, as the oracle knows it.
 #[derive(Clone, Debug, Default)]
 struct Made {
     area: Area,
@@ -58,7 +58,7 @@ struct Made {
     removed: bool,
 }
 
-/// What the oracle knows of a reader.
+/// A reader, as the oracle knows it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reads {
     /// The generation that it has open, as an index plus one.
@@ -79,7 +79,7 @@ struct Model {
     handles: std::collections::BTreeMap<Process, Vec<Handle>>,
     freed: BTreeSet<Area>,
     last: u64,
-    /// Who opened the file for writing last.
+    /// The process that opened the file for writing last.
     writer: Process,
 }
 

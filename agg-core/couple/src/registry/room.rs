@@ -1,4 +1,4 @@
-//! How much memory generations may have, and which ones go first if there is no more.
+//! Limits the memory of generations: chooses those that are dropped or moved first.
 
 use super::{Area, Ask, Effect, Generation, Home, Name, Process, Reader, Registry, State, Stored};
 use aggio_config::settings::couple::{Full, Pick};
@@ -12,7 +12,7 @@ pub(super) enum Room {
     Never(i32),
 }
 
-/// What another generation needs.
+/// The memory that another generation needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
     pub(super) budget: u64,

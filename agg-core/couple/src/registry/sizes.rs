@@ -1,4 +1,4 @@
-//! How many bytes generations have, and how many the next one is expected to have.
+//! Sizes of generations, and the expected size of the next one.
 
 use super::{Area, Generation, Home, Registry};
 

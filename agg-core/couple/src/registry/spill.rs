@@ -47,7 +47,7 @@ impl Registry {
         all.max_by_key(|(turn, ..)| *turn).map(|(_, area, directory)| (area, directory))
     }
 
-    /// When readers come to a generation: those with the largest value last.
+    /// Returns the order in which readers need generations: those with the largest value last.
     fn turn(&self, area: Area, generation: &Generation) -> (bool, u64) {
         let name = self.names.get(&generation.path);
         // Who reads the newest only may never come to the oldest.

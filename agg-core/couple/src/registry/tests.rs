@@ -1,4 +1,4 @@
-//! Which generation each open gets: one story a test.
+//! Generations that opens get: one story a test.
 
 mod between;
 mod deaths;

@@ -1,4 +1,4 @@
-//! What the registry knows: names, generations, openings, readers and their positions.
+//! The state of the registry: names, generations, opens, readers and their positions.
 
 pub use aggio_config::settings::couple::Options;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,20 +19,20 @@ pub type Path = Vec<u8>;
 /// The absolute name of a directory that has bytes for which there is no memory.
 pub type Directory = Arc<str>;
 
-/// Who a process is.
+/// The identity of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     /// Its program.
     pub job: Job,
-    /// How many processes that has.
+    /// The number of processes of the program.
     pub ranks: u32,
-    /// Which earlier processes it follows.
+    /// The processes that it follows.
     pub family: Family,
-    /// How messages name it.
+    /// Its name in messages.
     pub label: String,
 }
 
-/// How a file is to be opened.
+/// The arguments of an open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the flags of open(2)")]
 pub struct Ask {
@@ -48,15 +48,16 @@ pub struct Ask {
     pub truncate: bool,
     /// Looks at the newest generation, and is no reader of the file.
     pub view: bool,
-    /// By which the process names this open, if it asks another agent for it again; 0 for none.
+    /// The process's own number of this open, by which it asks another agent for it again; 0 for
+    /// none.
     pub key: u64,
     /// The process will say which bytes it has written.
     pub tells: bool,
-    /// What the rule says.
+    /// The options of the rule.
     pub options: Options,
 }
 
-/// What becomes of an open.
+/// The result of an open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It has this memory.
@@ -76,11 +77,11 @@ pub struct Opening {
     pub handle: Handle,
     /// Its memory.
     pub area: Area,
-    /// Which generation that is.
+    /// The number of the generation.
     pub generation: u64,
 }
 
-/// What the caller has to do with memory, in this order.
+/// A change of memory that the caller carries out, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Make it, empty or with the bytes of another one.
@@ -102,7 +103,7 @@ pub enum Effect {
     Free(Area),
 }
 
-/// What a generation is.
+/// The state of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Somebody may write to it.
@@ -126,7 +127,7 @@ pub enum Stored {
     Failed,
 }
 
-/// Where the bytes of a generation are.
+/// The place of the bytes of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Home {
     /// In memory.
@@ -142,7 +143,7 @@ pub enum Home {
 pub struct Generation {
     /// The name of the file.
     pub path: Path,
-    /// Which one, from 1.
+    /// Its number, from 1.
     pub number: u64,
     /// Whether it is complete.
     pub state: State,
@@ -150,7 +151,7 @@ pub struct Generation {
     pub jobs: BTreeSet<Job>,
     /// Processes that had it open for writing.
     pub writers: BTreeSet<Process>,
-    /// How messages name the process that began it.
+    /// The process that began it, as messages name it.
     pub maker: String,
     /// A program has said that it wrote to it, whatever the bytes were before.
     pub written: bool,
@@ -176,7 +177,7 @@ pub struct Generation {
     pub bytes: u64,
     /// Bytes that it is expected to have when it is complete; 0 if nothing is known.
     pub expected: u64,
-    /// Where its bytes are.
+    /// The place of its bytes.
     pub home: Home,
     /// Its memory began as a copy of this generation.
     pub copy_of: Option<Area>,
@@ -187,9 +188,9 @@ pub struct Generation {
 /// One open of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Open {
-    /// Whose it is.
+    /// The process that has it.
     pub process: Process,
-    /// What is open.
+    /// The generation that is open.
     pub area: Area,
     /// Whether it may write.
     pub write: bool,
@@ -199,16 +200,16 @@ pub struct Open {
     pub reads_on: bool,
     /// The generation was not complete, so that its reader opens it again to have the rest.
     pub is_part: bool,
-    /// By which the process has asked for it; 0 if it will not ask again.
+    /// The process's own number of the open; 0 if it will not ask again.
     pub key: u64,
 }
 
-/// Where one process that reads a file has got to.
+/// The position of one process that reads a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The generation of the last open, 0 before the first.
     pub at: u64,
-    /// How often it is open.
+    /// The number of times that it has this generation open.
     pub open: u32,
     /// It was read, not only looked at.
     pub seen: bool,
@@ -219,7 +220,7 @@ pub struct Position {
 /// The program that reads a file.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
-    /// How many processes it has.
+    /// The number of its processes.
     pub ranks: u32,
     /// Those that have opened the file.
     pub processes: BTreeMap<Process, Position>,
@@ -228,7 +229,7 @@ pub struct Reader {
 /// A generation that will never be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dead {
-    /// Which one.
+    /// The number of the generation.
     pub number: u64,
     /// The process that died.
     pub writer: String,
@@ -239,7 +240,7 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// Of which nobody has read anything.
+    /// A generation of which nobody has read anything.
     pub fn unread(number: u64, writer: String) -> Self {
         Self { number, writer, area: 0, untold: BTreeSet::new() }
     }
@@ -248,9 +249,9 @@ impl Dead {
 /// A generation that was being written when an earlier agent died: it will never be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aborted {
-    /// Which one.
+    /// The number of the generation.
     pub number: u64,
-    /// How messages name the process that began it.
+    /// The process that began it, as messages name it.
     pub maker: String,
     /// Opens by which it was being written, and by which key each was asked for, if it was open.
     pub opens: BTreeMap<Handle, u64>,
@@ -263,13 +264,13 @@ pub struct Aborted {
 pub struct Name {
     /// The last number that was given.
     pub last: u64,
-    /// What is there, by number.
+    /// The generations, by number.
     pub generations: BTreeMap<u64, Area>,
-    /// Who reads it.
+    /// The programs that read it.
     pub readers: BTreeMap<Job, Reader>,
-    /// What processes that have ended were done with.
+    /// The newest generation that each family of ended processes was done with.
     pub ended: BTreeMap<Family, u64>,
-    /// Which generation processes removed last that only read.
+    /// The last generation that each family of processes removed without having written it.
     pub removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub lost: u64,
@@ -284,11 +285,11 @@ pub struct Name {
     pub dead: Option<Dead>,
     /// The program that wrote last.
     pub writer: Option<Job>,
-    /// What programs were writing when an earlier agent died, and may write again.
+    /// Generations that programs were writing when an earlier agent died, and may write again.
     pub aborted: BTreeMap<Job, Aborted>,
     /// For its writer the file has no bytes, and its next open makes a generation.
     pub emptied: bool,
-    /// What the rule said last.
+    /// The options of the last open.
     pub options: Options,
 }
 

@@ -1,11 +1,12 @@
-//! What an agent writes of a file whose generations survive it, and the next one reads.
+//! The record of a file whose generations survive the agent: one agent writes it, the next one
+//! reads it.
 
 use crate::protocol::{Reader, Writer, bad, flags, read_options, write_options};
 use crate::registry::{Area, Handle, Options, Path, Position};
 use aggio_base::checksum::crc32c;
 use std::io;
 
-/// What every record begins with: a mark, and the version of what follows.
+/// Begins every record: a mark, and the version of the format.
 const BEGINNING: [u8; 8] = *b"AGCREC\x03\n";
 
 /// Numbers of generations, openings and files are smaller: what has larger ones was not written by
@@ -28,14 +29,15 @@ pub(crate) struct Record {
     pub(crate) dead: Option<(u64, String)>,
     /// The program that wrote last.
     pub(crate) writer: Option<String>,
-    /// What families of readers were done with, and which generation they removed last.
+    /// The newest generation that each family of readers was done with, and the last that each
+    /// removed.
     pub(crate) ended: Vec<(String, u64)>,
     pub(crate) removed: Vec<(String, u64)>,
     pub(crate) generations: Vec<Kept>,
     pub(crate) readers: Vec<ProcessRecord>,
     /// Processes of the program that wrote last.
     pub(crate) writers: Vec<ProcessRecord>,
-    /// What is being written, or was lost and not written again, by program.
+    /// Generations that are being written, or were lost and not written again, by program.
     pub(crate) aborted: Vec<Written>,
 }
 
@@ -44,7 +46,7 @@ pub(crate) struct Record {
 pub(crate) struct Written {
     pub(crate) job: String,
     pub(crate) number: u64,
-    /// How messages name the process that began it.
+    /// The process that began it, as messages name it.
     pub(crate) maker: String,
     /// Opens by which it is written, and by which key each was asked for; 0 for those that are
     /// closed.
@@ -59,9 +61,9 @@ pub(crate) struct Kept {
     pub(crate) size: u64,
     pub(crate) mode: u32,
     pub(crate) inode: u64,
-    /// When it was written last: seconds and nanoseconds.
+    /// The time of the last write: seconds and nanoseconds.
     pub(crate) modified: (i64, i64),
-    /// How messages name the process that began it.
+    /// The process that began it, as messages name it.
     pub(crate) maker: String,
     /// Programs that wrote it.
     pub(crate) jobs: Vec<String>,
@@ -81,7 +83,7 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessRecord {
     pub(crate) pid: u32,
-    /// When it started.
+    /// The time of its start.
     pub(crate) start: u64,
     pub(crate) job: String,
     pub(crate) ranks: u32,
@@ -91,12 +93,12 @@ pub(crate) struct ProcessRecord {
     pub(crate) opens: Vec<Held>,
 }
 
-/// What a process has open to read.
+/// An open for reading of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) handle: Handle,
     pub(crate) area: Area,
-    /// By which the process has asked for it.
+    /// The process's own number of the open.
     pub(crate) key: u64,
     /// It was not complete when it was opened.
     pub(crate) is_part: bool,
@@ -130,10 +132,10 @@ impl Record {
         out.0
     }
 
-    /// What a file says.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent of this version has written.
+    /// `InvalidData` for a record that no agent of this version has written.
     pub(crate) fn decode(bytes: &[u8]) -> io::Result<Self> {
         let (body, sum) = bytes.split_last_chunk().ok_or_else(|| bad("it is cut short"))?;
         let body_of =

@@ -1,4 +1,4 @@
-//! What an agent leaves for the next one, and what is not trusted.
+//! An agent leaves its generations to the next one, which trusts no damaged or foreign file.
 
 use super::*;
 use std::fs::{self, Permissions};

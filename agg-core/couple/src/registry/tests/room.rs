@@ -25,7 +25,7 @@ struct World {
     reading: Option<Opening>,
     made: u64,
     read: Vec<u64>,
-    /// How the last open for writing failed.
+    /// The error of the last open for writing.
     failed: Option<i32>,
 }
 
@@ -73,7 +73,8 @@ impl World {
         Ask { path, write, create: write, truncate: write, options, ..Ask::default() }
     }
 
-    /// What has memory: what is being written may have all of it at any time.
+    /// The bytes in memory; a generation that is being written may have all of its bytes at any
+    /// time.
     fn held(&self) -> u64 {
         self.memory.values().sum()
     }
@@ -273,7 +274,7 @@ proptest! {
     }
 }
 
-/// What has moved, by number.
+/// The numbers of the generations that have moved.
 fn moved(world: &World) -> Vec<u64> {
     let generations = &world.registry.generations;
     world.moved.keys().map(|area| generations[area].number).collect()

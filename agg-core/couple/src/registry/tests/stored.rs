@@ -141,7 +141,7 @@ impl Steps {
         self.scene.close(2, opening, 1 << 20);
     }
 
-    /// Which steps were given up.
+    /// The steps that were dropped.
     fn freed(&self) -> Vec<usize> {
         let place = |area: &Area| self.areas.iter().position(|one| one == area).unwrap();
         self.scene.freed.iter().map(place).collect()
