@@ -410,14 +410,17 @@ impl Agent {
         matches!(owner, Ok(Some(Owner::There(_))))
     }
 
+    /// Whether this node owns the new name of a request of another node that renames a file, or is
+    /// its owner from now on because nobody was.
+    pub(super) fn takes_new_name(&mut self, request: &Request) -> bool {
+        let Request::Rename(_, to, _) = request else { return true };
+        self.peers.as_mut().is_some_and(|peers| matches!(peers.owner(to, true), Ok(None)))
+    }
+
     /// Whether this node owns a name, for a request of another node.
     pub(super) fn owns(&self, request: &Request) -> bool {
         let Some(peers) = &self.peers else { return false };
-        let both = match request {
-            Request::Rename(_, to, _) => peers.owns(to),
-            _ => true,
-        };
-        both && name(request).is_none_or(|(path, _)| {
+        name(request).is_none_or(|(path, _)| {
             peers.owns(path) || peers.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
         })
     }

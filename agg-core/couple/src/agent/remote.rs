@@ -208,6 +208,11 @@ impl Agent {
             self.tell(peer, &Message::Answer(ticket, reply));
             return Ok(());
         }
+        if !self.takes_new_name(&request) {
+            let reply = Reply::Failed(libc::EXDEV, String::new()).encode();
+            self.tell(peer, &Message::Answer(ticket, reply));
+            return Ok(());
+        }
         if self.hands_over(peer, ticket, &request) {
             return Ok(());
         }
