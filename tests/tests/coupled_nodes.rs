@@ -206,20 +206,20 @@ fn who_reads_what_a_host_has_lost_is_told_which_one_and_reads_what_others_have()
     let Some(place) = place(Plan::new(3, 1)) else { return };
     for mpi in installed() {
         let (file, program) = (place.file("lost.dat"), compile("coupled_parts.c", &mpi));
-        let words = |what| [what, "contiguous", "random", &file[..], "1", "4096"];
+        let words = |what, count| [what, "contiguous", "random", &file[..], count, "4096"];
         let job = |hosts, words: &[&str]| place.spread(&mpi, hosts, &program, words).spawn();
-        let wrote = job((1, 2), &words("write")).expect("mpirun");
+        let wrote = job((1, 2), &words("write", "2")).expect("mpirun");
         place.succeeds("the writers", wrote);
         place.cluster.output("node2", &["pkill", "-KILL", "-f", "agent --foregroun[d]"]);
-        let (succeeded, text) = end(job((3, 3), &words("read")).expect("mpirun"));
+        let (succeeded, text) = end(job((3, 3), &words("read", "1")).expect("mpirun"));
         assert!(!succeeded && text.contains("node2"), "{}: {text}", mpi.name);
+        let few = [&words("read", "1")[..], &["10"]].concat();
+        let read = place.succeeds("10 % of the file", job((3, 3), &few).expect("mpirun"));
+        assert!(read.contains("generation 1: right"), "{}: {read}", mpi.name);
         let mut cat = place.cluster.launch().command("node1");
         cat.args(["cat", &file]);
         let (succeeded, text) = end(place.prepare(cat, &mpi).spawn().expect("cat"));
         assert!(!succeeded && text.contains("node2"), "{}: {text}", mpi.name);
-        let few = [&words("read")[..], &["10"]].concat();
-        let read = place.succeeds("10 % of the file", job((3, 3), &few).expect("mpirun"));
-        assert!(read.contains("generation 1: right"), "{}: {read}", mpi.name);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::files::{Description, File, Held};
 use super::next;
-use super::{descriptors, dirty, errno, readable_memory, reading, settle};
+use super::{coupled, descriptors, dirty, errno, readable_memory, reading, settle};
 use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -409,6 +409,9 @@ pub fn read_at_offset(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
 
 /// `lseek`.
 pub fn seek(fd: c_int, offset: off64_t, whence: c_int) -> off64_t {
+    if matches!(whence, libc::SEEK_DATA | libc::SEEK_HOLE) {
+        coupled::complete(fd);
+    }
     // SAFETY: plain numbers.
     let kernel = |offset, whence| unsafe { next::lseek64(fd, offset, whence) };
     let Some(mut access) = Access::of(fd) else { return kernel(offset, whence) };

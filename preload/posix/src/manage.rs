@@ -76,6 +76,10 @@ pub unsafe fn map(
             errno::set(libc::ENODEV);
             return libc::MAP_FAILED;
         }
+        if let Err(error) = coupled::fetch_all(fd) {
+            errno::set(error);
+            return libc::MAP_FAILED;
+        }
         coupled::delivered_all(fd);
         before_mapping(fd, flags);
     }
@@ -104,6 +108,9 @@ pub fn between(from: c_int, to: c_int, kernel: impl FnOnce() -> ssize_t) -> ssiz
     if !coupled::is_whole(from) {
         // Programs read and write then.
         return errno::fail(libc::EINVAL);
+    }
+    if let Err(error) = coupled::fetch_all(from) {
+        return errno::fail(error);
     }
     coupled::delivered_all(from);
     for fd in [from, to] {

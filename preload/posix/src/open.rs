@@ -45,6 +45,8 @@ pub fn open(
     mode: mode_t,
     kernel: impl FnOnce() -> c_int,
 ) -> c_int {
+    // SAFETY: the program's name, which the C library reads as well.
+    unsafe { coupled::before_name(path) };
     let ours = coupled::open(at, path, flags, mode);
     ours.or_else(|| containers::open(at, path, flags, mode)).unwrap_or_else(|| {
         if let Err(number) = staged::before_open(at, path, flags) {

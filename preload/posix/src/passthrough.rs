@@ -67,6 +67,7 @@ pub unsafe fn before_messages(messages: *const libc::mmsghdr, count: libc::c_uin
 /// Everything that is open goes to the kernel for good: it will be used in a way that cannot be
 /// seen.
 fn demote_all(reason: Reason) {
+    coupled::complete_everything();
     settle::each(|file, held| flush::make_native(file, held, reason));
 }
 
@@ -88,6 +89,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
         libc::SYS_close => c_long::from(open::close(fd)),
         libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 => descend(number, a, kernel),
         libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open | libc::SYS_creat => {
+            coupled::complete_everything();
             open::before();
             c_long::from(open::adopt(kernel() as c_int))
         }
@@ -105,6 +107,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
             kernel()
         }
         libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 => {
+            coupled::complete_everything();
             process::before_vfork();
             kernel()
         }
@@ -132,7 +135,10 @@ fn descend(number: c_long, a: [usize; 6], kernel: impl FnOnce() -> c_long) -> c_
         libc::SYS_dup if descriptors::has(a[0] as c_int) => {
             super::duplicate::duplicate(a[0] as c_int, kernel)
         }
-        libc::SYS_dup => kernel(),
+        libc::SYS_dup => {
+            coupled::complete(a[0] as c_int);
+            kernel()
+        }
         _ => super::duplicate::replace(a[0] as c_int, a[1] as c_int, kernel),
     };
     c_long::from(new)
@@ -143,7 +149,7 @@ fn before_unknown(arguments: [usize; 6]) {
     settle::all();
     for argument in arguments {
         if let Ok(fd) = c_int::try_from(argument)
-            && descriptors::has(fd)
+            && (descriptors::has(fd) || coupled::has(fd))
         {
             settle::settle(fd, Some(Reason::Unknown));
         }

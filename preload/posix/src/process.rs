@@ -108,6 +108,7 @@ pub fn bare_fork() -> libc::pid_t {
 pub extern "C" fn before_vfork() {
     if state::active() && !state::is_guest() {
         state::note_child();
+        coupled::complete_inherited();
         containers::before_child();
         state::own_table();
         settle::each(|file, held| flush::make_native(file, held, Reason::Vfork));
@@ -121,6 +122,7 @@ pub fn before_program(reason: Reason) {
         return;
     }
     state::note_child();
+    coupled::complete_inherited();
     containers::before_child();
     settle::all();
     for fd in descriptors::all() {
@@ -135,6 +137,7 @@ pub fn before_program(reason: Reason) {
 /// Before `exec`: this process becomes another program, if it can.
 pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
+        coupled::complete_inherited();
         settle::each(|file, held| {
             // What only passes through this process, a child of one that used it, is no news.
             let is_news = held.is_news();

@@ -3,9 +3,27 @@
 
 use super::containers::store_kept;
 use super::files::{File, Held};
-pub use super::flush::{demote, drained, settle};
-use super::{flush, state};
+pub use super::flush::drained;
+use super::reason::Reason;
+use super::{coupled, flush, state};
 use agg_core::rules::Mode;
+use libc::c_int;
+
+/// Leaves the file of `fd` to the kernel for good.
+#[cold]
+pub fn demote(fd: c_int, reason: Reason) {
+    coupled::complete(fd);
+    flush::demote(fd, reason);
+}
+
+/// Makes the kernel know everything about `fd`, for one call that it does itself, for a `reason`
+/// if others may read the file by it.
+pub fn settle(fd: c_int, reason: Option<Reason>) {
+    if reason.is_some() {
+        coupled::complete(fd);
+    }
+    flush::settle(fd, reason);
+}
 
 /// Calls `with` for every open file, locked, and stores what waits of containers.
 pub fn each(with: impl FnMut(&'static File, &mut Held)) {

@@ -62,7 +62,10 @@ unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
 pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
     super::open::before();
     // SAFETY: the caller's promise.
-    let ours = unsafe { coupled::fopen(path, mode) };
+    let ours = unsafe {
+        coupled::before_name(path);
+        coupled::fopen(path, mode)
+    };
     // SAFETY: as above.
     if let Some(stream) = ours.or_else(|| unsafe { containers::fopen(path, mode) }) {
         return stream;
@@ -114,6 +117,7 @@ pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the caller's arguments, passed on.
     let plain = || unsafe { next::fdopen(fd, mode) };
     if !descriptors::has(fd) {
+        coupled::complete(fd);
         return plain();
     }
     // SAFETY: the caller's promise about `mode`; plain numbers.

@@ -187,7 +187,7 @@ fn parts(
     let (file, len) = (File::from(opened.fd), length(bytes, generation));
     let [start, end] = [number, number + 1].map(|number| number * len / of / 8 * 8);
     let part = Extent::between(start, end);
-    client.fetch(opened.handle, &[part])?;
+    client.fetch(opened.handle, &[part], 0)?;
     compare(&file, generation, part)?;
     let held = 512 * file.metadata()?.blocks();
     if more == ["few"] && is_away(opened.handle) && held > len / 2 {
@@ -196,7 +196,7 @@ fn parts(
     println!("read");
     std::thread::sleep(pause);
     if more == ["rest"] {
-        client.fetch(opened.handle, &[Extent::new(0, len)])?;
+        client.fetch(opened.handle, &[Extent::new(0, len)], 0)?;
         compare(&file, generation, Extent::new(0, len))?;
     }
     drop(file);

@@ -108,8 +108,8 @@ impl Agent {
                 self.ask_for_records(link, process, handle, told);
                 Way::There
             }
-            Request::Fetch(handle, extents) if handle >= AWAY => {
-                self.fetch_for(link, handle, extents);
+            Request::Fetch(handle, extents, ahead) if handle >= AWAY => {
+                self.fetch_for(link, handle, extents, ahead);
                 Way::There
             }
             Request::Adopt(device, inode, how, _) => {

@@ -13,8 +13,14 @@ use std::io;
 const LARGE: u64 = 256 << 10;
 
 impl Agent {
-    /// A program waits for bytes of what it has open.
-    pub(super) fn fetch_for(&mut self, link: u64, handle: Handle, extents: Vec<Extent>) {
+    /// A program waits for bytes of what it has open, and will read so many behind them.
+    pub(super) fn fetch_for(
+        &mut self,
+        link: u64,
+        handle: Handle,
+        extents: Vec<Extent>,
+        ahead: u64,
+    ) {
         let Some(peers) = &mut self.peers else { return };
         let Some(Held { key, .. }) = peers.copies.handles.get(&handle).copied() else {
             let reply = match after(self.lost.get(&handle).map(|(_, text)| text.clone())) {
@@ -43,13 +49,16 @@ impl Agent {
         }
         if copy.is_whole() {
             self.reply(link, &Reply::Whole, None);
-        } else if copy.has(&extents) {
+            return;
+        }
+        copy.expect(Extent::new(extents.last().map_or(0, |last| last.end()), ahead));
+        if copy.has(&extents) {
             self.reply(link, &Reply::Done, None);
         } else {
             copy.want(Wanting { link, extents });
             self.let_wait(link);
-            self.fetch(key);
         }
+        self.fetch(key);
     }
 
     /// Whether an open of so many bytes can be answered before these are there.

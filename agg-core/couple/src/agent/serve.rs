@@ -13,6 +13,9 @@ use aggio_base::Extent;
 use std::io;
 use std::time::Instant;
 
+/// Bytes that a program waits for because it will read them next, at most.
+const AHEAD: u64 = 4 << 20;
+
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
 
@@ -122,7 +125,9 @@ impl Agent {
                 true => Reply::Done,
                 false => self.lost(process, handle),
             },
-            Request::Fetch(handle, extents) => self.fetch_here(link, handle, &extents)?,
+            Request::Fetch(handle, extents, ahead) => {
+                self.fetch_here(link, handle, extents, ahead)?
+            }
             // The bytes that others see are those of this node.
             Request::Renew(handle) => self.check(process, handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
@@ -221,14 +226,23 @@ impl Agent {
         }
     }
 
-    /// Lets bytes that a program of this node reads be here. `None` if the answer comes later.
-    fn fetch_here(&mut self, link: u64, handle: Handle, extents: &[Extent]) -> Option<Reply> {
+    /// Lets bytes that a program of this node reads be here, and some behind them. `None` if the
+    /// answer comes later.
+    fn fetch_here(
+        &mut self,
+        link: u64,
+        handle: Handle,
+        mut extents: Vec<Extent>,
+        ahead: u64,
+    ) -> Option<Reply> {
         let area = self.registry.opens.get(&handle).map(|open| open.area);
         let peers = self.peers.as_ref();
         let is_elsewhere = |area: &Area| peers.is_some_and(|peers| peers.locations.has(*area));
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
         self.let_wait(link);
-        let is_here = self.pulls_first(area, extents, After::Reply(link, Reply::Done)).is_err();
+        let end = extents.last().map_or(0, |last| last.end());
+        extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
+        let is_here = self.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err();
         is_here.then_some(Reply::Done)
     }
 

@@ -134,7 +134,7 @@ impl Client {
         let handle = self.adopt_file(facts.st_dev, facts.st_ino, [write, false])?;
         if !write && is_away(handle) {
             // Whoever reads by it does not say what.
-            let fetched = self.fetch(handle, &[Extent::new(0, u64::MAX)]);
+            let fetched = self.fetch(handle, &[Extent::new(0, u64::MAX)], 0);
             fetched.inspect_err(|_| self.close_read(handle, 0))?;
         }
         Ok(handle)

@@ -42,13 +42,14 @@ impl Client {
     }
 
     /// Waits until bytes of what was opened with [`Open::parts`](super::Open::parts) are there,
-    /// which another node sends. Whether all bytes of the file are there, now and for ever.
+    /// which another node sends. So many behind the last are to come as well; nobody waits for
+    /// these. Whether all bytes of the file are there, now and for ever.
     ///
     /// # Errors
     /// `EIO` if that node has ended; the agent cannot be reached.
-    pub fn fetch(&self, handle: u64, extents: &[Extent]) -> io::Result<bool> {
+    pub fn fetch(&self, handle: u64, extents: &[Extent], ahead: u64) -> io::Result<bool> {
         for extents in extents.chunks(EXTENTS) {
-            let request = Request::Fetch(handle, extents.to_vec());
+            let request = Request::Fetch(handle, extents.to_vec(), ahead);
             match self.connections.call(&request)?.0 {
                 Reply::Done => {}
                 Reply::Whole => return Ok(true),
@@ -104,7 +105,7 @@ impl Parts {
                 continue;
             }
             waited += missing.iter().map(|extent| extent.len).sum::<u64>();
-            if client.fetch(handle, &missing)? {
+            if client.fetch(handle, &missing, 0)? {
                 self.are_all_there.store(true, Release);
             }
             let mut known = self.known();

@@ -1,10 +1,10 @@
 //! Agents of other nodes: who owns which name, and the connections with them.
 //!
-//! The agent whose program first writes a name owns it: its registry decides about the generations.
-//! The agents of other nodes ask it for their programs, and give these memory of their own. Bytes
-//! stay on the node whose programs wrote them, if these say which bytes that is; the owner knows the
-//! nodes. Other bytes go to the owner when nobody on the node can write any more. The nodes of
-//! readers fetch each byte from the node that has it.
+//! The agent whose program first writes a name owns it: its registry decides about the
+//! generations. The agents of other nodes ask it for their programs, and give these memory of their
+//! own. Bytes stay on the node whose programs wrote them, if these say which bytes that is; the
+//! owner knows the nodes. Other bytes go to the owner when nobody on the node can write any more.
+//! The nodes of readers fetch each byte from the node that has it.
 
 mod copies;
 pub(crate) mod differences;

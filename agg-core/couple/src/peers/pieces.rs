@@ -30,8 +30,9 @@ pub(crate) struct Pieces {
     /// How many are not there, and how many bytes were asked for that have not come.
     left: u64,
     open: u64,
-    /// Those that come before others, in this order.
+    /// Those that come before others, in this order, and those that come behind them.
     first: VecDeque<Range<u64>>,
+    then: VecDeque<Range<u64>>,
     /// All are to come; those before this one were asked for.
     all: bool,
     next: u64,
@@ -43,9 +44,9 @@ impl Pieces {
     /// Those of a file of so many bytes, of which none is there.
     pub(crate) fn new(size: u64) -> Self {
         let left = size.div_ceil(UNIT);
-        let (first, wanted) = (VecDeque::new(), Runs::default());
+        let (first, then, wanted) = (VecDeque::new(), VecDeque::new(), Runs::default());
         let states = vec![State::Missing; usize::try_from(left).unwrap_or(0)];
-        Self { size, states, left, open: 0, first, all: false, next: 0, wanted }
+        Self { size, states, left, open: 0, first, then, all: false, next: 0, wanted }
     }
 
     /// Whether all are there.
@@ -77,6 +78,14 @@ impl Pieces {
         }
     }
 
+    /// These bytes are to come behind those that programs want.
+    pub(crate) fn want_later(&mut self, extent: Extent) {
+        let units = self.of(extent);
+        if units.clone().any(|unit| self.is(unit, State::Missing)) {
+            self.then.push_back(units);
+        }
+    }
+
     /// These units are expected to be wanted.
     pub(crate) fn expect(&mut self, units: &Runs) {
         let count = self.states.len() as u64;
@@ -105,6 +114,12 @@ impl Pieces {
         while let Some(units) = self.first.pop_front() {
             if let Some(run) = self.missing(units.clone()) {
                 self.first.push_front(run.end..units.end);
+                return Some(self.asked(run));
+            }
+        }
+        while let Some(units) = self.then.pop_front() {
+            if let Some(run) = self.missing(units.clone()) {
+                self.then.push_front(run.end..units.end);
                 return Some(self.asked(run));
             }
         }
@@ -143,6 +158,7 @@ impl Pieces {
         }
         self.all = false;
         self.first.clear();
+        self.then.clear();
     }
 
     /// So many bytes have come, from `offset` on.
@@ -194,6 +210,9 @@ mod tests {
         come(&mut pieces, &[units(3, 2)]);
         assert!(pieces.have(Extent::new(3 * UNIT, 2 * UNIT)));
         assert!(!pieces.have(Extent::new(3 * UNIT, 2 * UNIT + 1)));
+        pieces.want_later(units(11, 2));
+        pieces.want(units(15, 1));
+        assert_eq!(asked(&mut pieces), [units(15, 1), units(11, 2)]);
         pieces.want_all();
         let rest = asked(&mut pieces);
         assert_eq!(rest[..2], [units(0, 3), units(5, 3)]);

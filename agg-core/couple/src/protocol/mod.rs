@@ -21,7 +21,7 @@ pub(crate) use socket::{Packet, Packets, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// Begins every message: a mark, and the version of the protocol.
-const BEGINNING: [u8; 4] = *b"AGC\x0a";
+const BEGINNING: [u8; 4] = *b"AGC\x0b";
 
 /// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,8 @@ pub(crate) enum Request {
     ChildLost(u64),
     /// [`super::Client::wrote`]: the handle, and which bytes.
     Wrote(u64, Vec<Extent>),
-    /// [`super::Client::fetch`]: the handle, and which bytes.
-    Fetch(u64, Vec<Extent>),
+    /// [`super::Client::fetch`]: the handle, which bytes, and how many behind them.
+    Fetch(u64, Vec<Extent>, u64),
 }
 
 /// The parts of a netCDF file that were written before the number of its records.
@@ -164,8 +164,8 @@ impl Request {
             Request::Wrote(handle, extents) => {
                 write_extents(out.byte(24).number(*handle), extents);
             }
-            Request::Fetch(handle, extents) => {
-                write_extents(out.byte(23).number(*handle), extents);
+            Request::Fetch(handle, extents, ahead) => {
+                write_extents(out.byte(23).number(*handle).number(*ahead), extents);
             }
             Request::Records(handle, told) => _ = out.byte(17).number(*handle).number(*told),
         }
@@ -258,7 +258,10 @@ impl Request {
             21 => Request::Resize(from.number()?, from.number()?),
             22 => Request::ChildLost(from.number()?),
             24 => Request::Wrote(from.number()?, read_extents(&mut from)?),
-            23 => Request::Fetch(from.number()?, read_extents(&mut from)?),
+            23 => {
+                let (handle, ahead) = (from.number()?, from.number()?);
+                Request::Fetch(handle, read_extents(&mut from)?, ahead)
+            }
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;
@@ -271,7 +274,11 @@ fn write_extents(out: &mut Writer, extents: &[Extent]) {
 }
 
 fn read_extents(from: &mut Reader<'_>) -> io::Result<Vec<Extent>> {
-    from.list(|from| Ok(Extent::new(from.number()?, from.number()?)))
+    from.list(|from| {
+        let (offset, len) = (from.number()?, from.number()?);
+        let extent = Extent::new(offset, len);
+        if extent.len == len { Ok(extent) } else { Err(bad("a range is longer than any file")) }
+    })
 }
 
 fn directory(from: &mut Reader<'_>) -> io::Result<String> {

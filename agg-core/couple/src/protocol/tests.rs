@@ -40,6 +40,11 @@ fn ask() -> impl Strategy<Value = Ask> {
     })
 }
 
+fn extents() -> impl Strategy<Value = Vec<Extent>> {
+    let extent = any::<(u64, u64)>().prop_map(|(offset, len)| Extent::new(offset, len));
+    prop::collection::vec(extent, 0..4)
+}
+
 fn request() -> impl Strategy<Value = Request> {
     let hello = (".*", any::<u32>(), any::<u32>(), ".*").prop_map(|(job, ranks, rank, command)| {
         let spools = (0..rank % 3).map(|number| format!("/{command}/{number}")).collect();
@@ -71,6 +76,9 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u64>().prop_map(Request::Spoil),
         any::<u64>().prop_map(Request::Renew),
         any::<u64>().prop_map(Request::ChildLost),
+        (any::<u64>(), extents()).prop_map(|(handle, extents)| Request::Wrote(handle, extents)),
+        (any::<u64>(), extents(), any::<u64>())
+            .prop_map(|(handle, extents, ahead)| Request::Fetch(handle, extents, ahead)),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
         any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {

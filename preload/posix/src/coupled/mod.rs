@@ -6,6 +6,8 @@
 //! names     which names are those of coupled files
 //! open      opening and closing, duplicates, temporary files
 //! stream    streams of the C library
+//! parts     bytes that are on other nodes until they are read
+//! missing   what is known of these
 //! data      what of reading, cutting and synchronising the agent has to know
 //! facts     what `stat`, `access` and their kin tell of a name
 //! change    calls that change what is known of a name, or the name
@@ -24,8 +26,10 @@ mod data;
 mod facts;
 mod fork;
 mod listing;
+mod missing;
 mod names;
 mod open;
+mod parts;
 mod process;
 mod step;
 mod stream;
@@ -42,6 +46,7 @@ pub use data::{delivered_all, resized, synchronised};
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
 pub use open::{close, duplicated, leave, make_temporary, open, own_among};
+pub use parts::{before_name, complete, complete_everything, complete_inherited, fetch_all};
 pub use process::{
     after_fork, at_exit, attach, before_fork, died, has_forked, in_child, in_parent, mpi_runs,
     write_streams,

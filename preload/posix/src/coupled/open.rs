@@ -2,7 +2,7 @@
 
 use super::facts::known;
 use super::table::{self, Ended};
-use super::{agent, names, number};
+use super::{agent, names, number, parts};
 use crate::containers::fill_letters;
 use crate::errno;
 use crate::next;
@@ -57,6 +57,8 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     }
     let creates = flags & libc::O_CREAT != 0;
     let client = agent::client()?;
+    let step = client.is_step(name);
+    let parts = !writes && !step && parts::may_be_missing(client);
     let began = Instant::now();
     let opened = client.open(&Open {
         read: access != libc::O_WRONLY,
@@ -67,20 +69,23 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         append: flags & libc::O_APPEND != 0,
         mode: mode & !if creates { os::umask() } else { 0 } & 0o7777,
         blocking: flags & libc::O_NONBLOCK == 0,
+        parts,
         ..Open::new(name)
     })?;
     let (handle, generation) = (opened.handle, opened.generation);
     report::tell_coupled(name, generation, writes, began.elapsed());
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
     let (fd, known) = take(opened, flags, writes);
-    let step = client.is_step(name);
-    if known {
-        if let Some(open) = table::get(fd).filter(|_| step) {
+    if let Some(open) = table::get(fd).filter(|_| known) {
+        if step {
             open.set_step();
+        }
+        if parts {
+            parts::begin(open, client);
         }
         return Ok(fd);
     }
-    if writes || step {
+    if writes || step || parts {
         // SAFETY: the descriptor is nobody else's.
         unsafe { next::close(fd) };
         client.withdraw(handle)?;

@@ -2,9 +2,8 @@
 //! agent when it has changed, and a reader sees what the agent says instead of it.
 
 use super::table::{self, Open};
-use super::{agent, number};
+use super::{agent, number, parts};
 use crate::errno;
-use crate::next;
 use crate::state::Inside;
 use agg_core::log;
 use agg_core::log::Level;
@@ -19,7 +18,7 @@ pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) 
     let done = kernel();
     let open = if table::any() && done > 0 { table::get(fd) } else { None };
     let Some(open) = open.filter(|open| open.is_step() && open.writes()) else { return done };
-    let start = at.unwrap_or_else(|| position(fd) - done as i64);
+    let start = at.unwrap_or_else(|| parts::position(fd) - done as i64);
     if !u64::try_from(start).is_ok_and(|start| covers_number(start, done as u64)) {
         return done;
     }
@@ -63,10 +62,14 @@ pub(super) unsafe fn showing(
 ) -> ssize_t {
     let open = if table::any() { table::get(fd) } else { None };
     let Some(open) = open else { return kernel() };
+    let len = vectors.iter().map(|one| one.iov_len as u64).fold(0, u64::saturating_add);
+    let _read = match parts::before_read(open, fd, at, len) {
+        Ok(read) => read,
+        Err(error) => return errno::fail(error),
+    };
     let mut shown = None;
     if open.is_step() && !open.writes() {
-        let start = at.unwrap_or_else(|| position(fd));
-        let len = vectors.iter().map(|one| one.iov_len as u64).fold(0, u64::saturating_add);
+        let start = at.unwrap_or_else(|| parts::position(fd));
         if let Some(start) = u64::try_from(start).ok().filter(|start| covers_number(*start, len)) {
             let errno = errno::Keep::new();
             let records = told(open, |client, open| client.records(open.handle(), open.told()));
@@ -143,11 +146,6 @@ pub(super) fn has_all(fd: c_int) -> bool {
     let Some(open) = open.filter(|open| open.is_step() && !open.writes()) else { return true };
     let _errno = errno::Keep::new();
     matches!(told(open, |client, open| client.records(open.handle(), 0)), Ok(None))
-}
-
-fn position(fd: c_int) -> i64 {
-    // SAFETY: plain numbers.
-    unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) }
 }
 
 /// What the agent says.

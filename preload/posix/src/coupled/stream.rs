@@ -1,7 +1,7 @@
 //! Streams of the C library on coupled files. They are its own, on the descriptor.
 
 use super::table::{self, Ended};
-use super::{names, open, step};
+use super::{names, open, parts, step};
 use crate::cookie::{Meaning, cookie_stream, meaning};
 use crate::errno;
 use crate::next::{self, Functions};
@@ -14,17 +14,21 @@ use std::ffi::CString;
 /// As the C library demands.
 pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FILE> {
     // SAFETY: the caller's promise.
-    let Meaning { flags, .. } = unsafe { meaning(mode) }?;
+    let Meaning { flags, special } = unsafe { meaning(mode) }?;
     let fd = open::open(libc::AT_FDCWD, path, flags, 0o666)?;
     if fd < 0 {
         return Some(std::ptr::null_mut());
     }
     let has_all = step::has_all(fd);
-    if let Some(open) = table::get(fd).filter(|_| !has_all) {
+    if special {
+        parts::complete(fd);
+    }
+    let open = table::get(fd);
+    if let Some(open) = open.filter(|_| !has_all) {
         open.set_read_ahead();
     }
-    let stream = match has_all {
-        // What it reads of a file that is being written is to be seen.
+    let stream = match has_all && !open.is_some_and(|open| open.missing.any()) {
+        // What it reads is to be seen.
         // SAFETY: the functions live as long as the process; the caller's mode.
         false => unsafe { cookie_stream(fd, mode, FUNCTIONS) }.unwrap_or_else(|| {
             errno::set(libc::ENOTSUP);
@@ -40,7 +44,7 @@ pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FIL
     Some(stream)
 }
 
-/// The functions of a stream whose file is being written.
+/// The functions of a stream whose file is being written, or lacks bytes.
 const FUNCTIONS: Functions = Functions { read, write, seek, close: closed };
 
 unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, len: size_t) -> ssize_t {
@@ -104,6 +108,7 @@ pub unsafe fn reopen(
             std::ptr::null_mut()
         });
     };
+    parts::complete(fd);
     let name = CString::new(format!("/proc/self/fd/{fd}")).unwrap_or_default();
     // SAFETY: the caller's stream and mode.
     let made = unsafe { next::freopen64(name.as_ptr(), mode, stream) };

@@ -1,6 +1,7 @@
 //! Which open of a coupled file a descriptor belongs to.
 
 use super::listing::Listings;
+use super::missing::Missing;
 use aggio_couple::Client;
 use libc::c_int;
 use std::sync::OnceLock;
@@ -74,6 +75,8 @@ pub(super) struct Open {
     ahead: AtomicBool,
     /// One more than the number of records that the program has seen last.
     told: AtomicU64,
+    /// What of its bytes may be on other nodes only.
+    pub(super) missing: Missing,
 }
 
 /// An open whose last descriptor in this process is gone.
@@ -94,6 +97,7 @@ impl Open {
             step: AtomicBool::new(false),
             ahead: AtomicBool::new(false),
             told: AtomicU64::new(0),
+            missing: Missing::new(),
         }
     }
 
@@ -190,6 +194,7 @@ pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     open.step.store(false, Relaxed);
     open.ahead.store(false, Relaxed);
     open.told.store(0, Relaxed);
+    open.missing.nothing();
     set(fd, place as u16 + 1);
     true
 }

@@ -129,6 +129,11 @@ impl Copy {
         self.wanting.push(wanting);
     }
 
+    /// A program will want these bytes soon.
+    pub(crate) fn expect(&mut self, extent: Extent) {
+        self.pieces.want_later(extent);
+    }
+
     /// Whether all these bytes are there.
     pub(crate) fn has(&self, extents: &[Extent]) -> bool {
         extents.iter().all(|extent| self.pieces.have(*extent))

@@ -1,0 +1,193 @@
+//! Files of other nodes of which this node has what programs have read: a read fetches its bytes
+//! first, and a call that this library does not follow, such as `mmap`, all that is missing.
+//!
+//! Only descriptors for reading are such. One whose bytes cannot be fetched before somebody else
+//! uses it can no more be read, so that missing bytes are never taken for zeros.
+
+use super::table::{self, Open};
+use super::{agent, number};
+use crate::lock::Guard;
+use crate::state::{self, Inside};
+use crate::{errno, next};
+use agg_core::Extent;
+use agg_core::log;
+use agg_core::log::Level;
+use aggio_couple::Client;
+use libc::{c_char, c_int};
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes that such a program waits for, at least.
+const TOGETHER: u64 = 1 << 20;
+
+/// Bytes that come together.
+const UNIT: u64 = 4 << 10;
+
+/// Whether the descriptors of a program that opens files for reading may lack bytes: other nodes
+/// have files, and no library is there that reads without the C library.
+pub(super) fn may_be_missing(client: &Client) -> bool {
+    client.is_between_nodes() && !state::flags().ring.load(Relaxed) && !has_library_of_rings()
+}
+
+/// Whether a library is loaded that makes its own system calls for input and output.
+fn has_library_of_rings() -> bool {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        found: *mut libc::c_void,
+    ) -> c_int {
+        // SAFETY: the C library passes a record whose name is a C string, or null.
+        let name = unsafe { (*info).dlpi_name };
+        if name.is_null() {
+            return 0;
+        }
+        // SAFETY: as above.
+        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+        let is_it = |library: &[u8]| name.windows(library.len()).any(|part| part == library);
+        if is_it(b"/liburing") || is_it(b"/libaio") {
+            // SAFETY: it is the caller's value.
+            unsafe { found.cast::<bool>().write(true) };
+        }
+        0
+    }
+    let mut found = false;
+    // SAFETY: the function only writes to the local value.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found
+}
+
+/// Notes that a file which was opened for reading may lack bytes.
+pub(super) fn begin(open: &Open, client: &Client) {
+    let is_whole = client.fetch(open.handle(), &[], 0);
+    open.missing.set(!matches!(is_whole, Ok(true)));
+}
+
+/// Fetches what a call reads: `len` bytes at `at`, or at the position. Until the result is dropped
+/// no other thread moves the position by a read.
+pub(super) fn before_read(
+    open: &'static Open,
+    fd: c_int,
+    at: Option<i64>,
+    len: u64,
+) -> Result<Option<Guard<'static>>, c_int> {
+    if !open.missing.any() {
+        return Ok(None);
+    }
+    // A handler that interrupts a read goes on without the lock.
+    let guard = open.missing.lock();
+    let keep = errno::Keep::new();
+    let start = at.unwrap_or_else(|| position(fd));
+    let fetched = match u64::try_from(start) {
+        Ok(start) if len > 0 => fetch(open, Extent::new(start, len)),
+        // The kernel says what is wrong, or reads nothing.
+        _ => Ok(()),
+    };
+    drop(keep);
+    fetched.map(|()| guard)
+}
+
+/// The position of a descriptor.
+pub(super) fn position(fd: c_int) -> i64 {
+    // SAFETY: plain numbers.
+    unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) }
+}
+
+fn fetch(open: &Open, extent: Extent) -> Result<(), c_int> {
+    let missing = &open.missing;
+    let ahead = missing.ahead_of(extent);
+    let units = |extent: Extent| extent.offset / UNIT..extent.end().div_ceil(UNIT);
+    if missing.has(&units(extent)) {
+        return Ok(());
+    }
+    let together = if ahead > TOGETHER { extent.len.max(TOGETHER) } else { extent.len };
+    let wanted = Extent::new(extent.offset, together);
+    if told(|client| client.fetch(open.handle(), &[wanted], ahead))? {
+        missing.nothing();
+    }
+    missing.have_come(units(wanted));
+    Ok(())
+}
+
+fn told<T>(ask: impl FnOnce(&Client) -> std::io::Result<T>) -> Result<T, c_int> {
+    let _inside = Inside::enter();
+    agent::client().and_then(ask).map_err(|error| number(&error))
+}
+
+/// Fetches all that `fd` lacks.
+///
+/// # Errors
+/// The number of what the agent has to say.
+pub fn fetch_all(fd: c_int) -> Result<(), c_int> {
+    match table::get(fd).filter(|open| table::any() && open.missing.any()) {
+        None => Ok(()),
+        Some(open) => {
+            let _errno = errno::Keep::new();
+            told(|client| client.fetch(open.handle(), &[Extent::new(0, u64::MAX)], 0))?;
+            open.missing.nothing();
+            Ok(())
+        }
+    }
+}
+
+/// The same before somebody else reads `fd`: without its bytes nobody can.
+pub fn complete(fd: c_int) {
+    let Err(error) = fetch_all(fd) else { return };
+    let _errno = errno::Keep::new();
+    let error = std::io::Error::from_raw_os_error(error);
+    let text = "it cannot be read any more: bytes of it are missing";
+    log!(Level::Error, "descriptor {fd} of a coupled file: {text}: {error}");
+    let Some(open) = table::get(fd) else { return };
+    // SAFETY: a name that is a C string, and plain numbers; the new descriptor is this function's.
+    unsafe {
+        let nothing = next::open64(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC, 0);
+        let all = table::all().filter(|fd| table::get(*fd).is_some_and(|o| std::ptr::eq(o, open)));
+        for fd in all {
+            let flags = next::fcntl(fd, libc::F_GETFD, 0);
+            let keeps = if flags & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 };
+            let words = [nothing, fd, keeps].map(|word| word as usize);
+            let replaced =
+                agg_core::system::call(libc::SYS_dup3, [words[0], words[1], words[2], 0, 0, 0]);
+            if nothing == -1 || replaced < 0 {
+                next::close(fd);
+            }
+        }
+        next::close(nothing);
+    }
+}
+
+/// [`complete`] for all descriptors that another program would inherit.
+pub fn complete_inherited() {
+    each(|fd| {
+        // SAFETY: plain numbers.
+        let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
+        if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+            complete(fd);
+        }
+    });
+}
+
+/// [`complete`] for all descriptors.
+pub fn complete_everything() {
+    each(complete);
+}
+
+fn each(with: impl FnMut(c_int)) {
+    if table::any() && !Inside::is() && !state::is_guest() {
+        table::all().for_each(with);
+    }
+}
+
+/// Before a name is opened that may be one of a descriptor, as those in `/proc/self/fd` are.
+///
+/// # Safety
+/// `path` is a C string or null.
+pub unsafe fn before_name(path: *const c_char) {
+    if !table::any() || path.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if name.starts_with(b"/proc/") || name.starts_with(b"/dev/") {
+        complete_everything();
+    }
+}

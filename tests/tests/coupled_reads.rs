@@ -1,0 +1,131 @@
+//! Programs without MPI read what programs of other hosts wrote: they fetch what they read, and
+//! find all bytes in whatever way they look.
+
+use aggio_tests::hosts::{CoupledHosts, Plan, end};
+use aggio_tests::{Directory, Mpi, compile, installed};
+use std::path::Path;
+use std::process::{Child, Command};
+
+const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
+
+/// Kibibytes of a generation, half of which each of two hosts writes.
+const KIBIBYTES: u64 = 6 << 10;
+
+/// The ways of `coupled_reads.c`.
+const WAYS: [&str; 15] = [
+    "read", "sparse", "readv", "stream", "mmap", "fork", "exec", "vfork", "syscall", "aio",
+    "sendfile", "passed", "holes", "again", "read",
+];
+
+/// A job of the first two hosts writes so many generations.
+fn writers(place: &CoupledHosts, mpi: &Mpi, file: &str, generations: usize) -> Child {
+    let (program, kibibytes) = (compile("coupled_parts.c", mpi), KIBIBYTES.to_string());
+    let words = ["write", "contiguous", "random", file, &generations.to_string(), &kibibytes];
+    place.spread(mpi, (1, 2), &program, &words).spawn().expect("mpirun")
+}
+
+/// A program of a host reads one generation in each of these ways.
+fn reader(place: &CoupledHosts, mpi: &Mpi, host: &str, file: &str, ways: &[&str]) -> Child {
+    let program = compile("coupled_reads.c", mpi);
+    let mut command = place.cluster.launch().command(host);
+    command.arg(&program.path).args([file, &KIBIBYTES.to_string()]).args(ways);
+    place.prepare(command, mpi).spawn().expect("the program starts")
+}
+
+/// Generations that the program reads, as a share of what the host received.
+fn received(place: &CoupledHosts, mpi: &Mpi, ways: &[&str]) -> f64 {
+    let file = place.file(&format!("{}.dat", ways.concat()));
+    let wrote = writers(place, mpi, &file, ways.len());
+    place.succeeds("the writers", wrote);
+    let before = place.cluster.traffic();
+    let text = place.succeeds(&ways.concat(), reader(place, mpi, "node3", &file, ways));
+    assert_eq!(text.matches(": right").count(), ways.len(), "{text}");
+    let moved = place.cluster.traffic()[2] - before[2];
+    moved.bytes_in as f64 / (ways.len() as u64 * KIBIBYTES * 1024) as f64
+}
+
+#[test]
+fn all_ways_of_reading_find_what_two_other_hosts_wrote() {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    for mpi in installed() {
+        // The host of the owner has half of the bytes, the other one none.
+        for host in ["node3", "node1"] {
+            let file = place.file(&format!("{}{host}.dat", mpi.name));
+            let wrote = writers(&place, &mpi, &file, WAYS.len());
+            place.succeeds("the writers", wrote);
+            let what = format!("{}, {host}", mpi.name);
+            let text = place.succeeds(&what, reader(&place, &mpi, host, &file, &WAYS));
+            for way in WAYS {
+                assert!(text.contains(&format!("{way}: right")), "{what}: {text}");
+            }
+        }
+    }
+    place.leaves_nothing();
+}
+
+#[test]
+fn a_program_that_reads_a_hundredth_of_a_file_gets_little_more() {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    for mpi in installed().into_iter().take(1) {
+        let few = received(&place, &mpi, &["sparse"]);
+        assert!(few < 0.03, "{few} of a generation");
+        let all = received(&place, &mpi, &["read", "mmap"]);
+        assert!(all > 1.0 && all < 1.1, "{all} generations");
+    }
+    place.leaves_nothing();
+}
+
+#[test]
+fn bytes_that_are_lost_are_errors_in_every_way_of_reading_and_never_zeros() {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    for mpi in installed().into_iter().take(1) {
+        for way in &WAYS[..WAYS.len() - 1] {
+            let file = place.file(&format!("lost{way}.dat"));
+            let wrote = writers(&place, &mpi, &file, 1);
+            place.succeeds("the writers", wrote);
+            place.cluster.output("node2", &["pkill", "-KILL", "-f", "agent --foregroun[d]"]);
+            let (succeeded, text) = end(reader(&place, &mpi, "node3", &file, &[way]));
+            assert!(!succeeded && !text.contains("is wrong"), "{way}: {text}");
+            assert!(text.contains("node2"), "{way}: {text}");
+        }
+    }
+}
+
+/// A script of a program of a host, in the directory of the coupled files.
+fn script(place: &CoupledHosts, mpi: &Mpi, host: &str, text: &str) -> Child {
+    let mut command = place.cluster.launch().command(host);
+    command.args(["sh", "-c", &format!("cd {} && {text}", place.files.path().display())]);
+    place.prepare(command, mpi).spawn().expect("sh")
+}
+
+/// A netCDF file of a kind with a large variable and a small one.
+fn made(directory: &Directory, kind: &str) -> String {
+    let (text, file) = (directory.path().join("in.cdl"), directory.path().join("made.cdf"));
+    let values: Vec<String> = (1..=400_000).map(|number| format!("{number}.5")).collect();
+    let cdl = format!(
+        "netcdf made {{ dimensions: n = 400000; m = 3; variables: double large(n); int small(m);\n\
+         data: large = {}; small = 7, 8, 9; }}",
+        values.join(",\n")
+    );
+    std::fs::write(&text, cdl).expect("a directory of this test");
+    let done = Command::new("ncgen").args(["-k", kind, "-o"]).arg(&file).arg(&text).status();
+    assert!(done.expect("ncgen").success(), "{kind}");
+    file.display().to_string()
+}
+
+#[test]
+fn tools_of_netcdf_fetch_the_variables_that_they_print() {
+    let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let directory = Directory::new();
+    for kind in ["classic", "nc4"] {
+        let copies = format!("cp {} out.nc", made(&directory, kind));
+        place.succeeds(kind, script(&place, &mpi, "node1", &copies));
+        let before = place.cluster.traffic();
+        let text = place.succeeds(kind, script(&place, &mpi, "node2", "ncdump -v small out.nc"));
+        assert!(text.contains("small = 7, 8, 9 ;"), "{kind}: {text}");
+        let moved = (place.cluster.traffic()[1] - before[1]).bytes_in;
+        assert!(moved < 320_000, "{kind}: {moved} bytes of 3,200,000");
+    }
+    place.leaves_nothing();
+}
