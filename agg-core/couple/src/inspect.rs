@@ -4,7 +4,6 @@ use crate::peers::differences::{self, Differences, extents, parts};
 use crate::peers::{Message, Where};
 use crate::protocol::{Reply, Request};
 use crate::spool::Record;
-use aggio_base::Extent;
 use aggio_base::checksum::crc32c;
 use std::io;
 
@@ -50,12 +49,12 @@ pub fn places(bytes: &[u8]) -> io::Result<Vec<u8>> {
     extents(bytes).map(|extents| differences::places(&extents))
 }
 
-/// Who has the parts of a range of 100 bytes, as it is written.
+/// The nodes that have parts of a generation, as it is written.
 ///
 /// # Errors
 /// It is none.
 pub fn locations(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    Where::decode(bytes, Extent::new(0, 100)).map(|found| found.encode())
+    Where::decode(bytes).map(|found| found.encode())
 }
 
 /// A record of generations that survive an agent, as it is written.

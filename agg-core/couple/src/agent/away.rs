@@ -3,7 +3,7 @@
 use super::Agent;
 use super::spread::Answered;
 use crate::peers::{
-    AWAY, Asked, Away, Copy, Held, Key, Message, Owner, RemoteProcess, Ticket, shown,
+    AWAY, Asked, Away, Copy, Held, Key, Message, Owner, RemoteProcess, Ticket, Where, shown,
 };
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
@@ -250,17 +250,17 @@ impl Agent {
         self.look_away(key);
     }
 
-    /// What the owner of a name says; `len` bytes have been put where they belong.
-    pub(super) fn hear_owner(&mut self, peer: Peer, message: Message, len: u64) -> io::Result<()> {
+    /// What the owner of a name says.
+    pub(super) fn hear_owner(&mut self, peer: Peer, message: Message) -> io::Result<()> {
         match message {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
-            Message::Opened(ticket, away) => self.opened_away(peer, ticket, away),
             Message::Released(area) => {
                 if let Some(peers) = &mut self.peers {
                     peers.keeps.free((peer, area));
                 }
             }
-            Message::Data(area, offset) => self.filled((peer, area), offset, len)?,
+            // The copy that it is for is gone.
+            Message::Data(..) => {}
             Message::Free(area) => {
                 self.abandon((peer, area));
                 if let Some(peers) = &mut self.peers {
@@ -307,10 +307,20 @@ impl Agent {
         }
     }
 
-    fn opened_away(&mut self, peer: Peer, ticket: u64, away: Away) {
-        let Some(peers) = &mut self.peers else { return };
+    /// The owner has opened a file; `map` names the nodes that have its parts, or is empty.
+    ///
+    /// # Errors
+    /// The map is malformed.
+    pub(super) fn opened_away(
+        &mut self,
+        peer: Peer,
+        (ticket, away): (u64, Away),
+        map: &[u8],
+    ) -> io::Result<()> {
+        let map = if map.is_empty() { None } else { Some(Where::decode(map)?) };
+        let Some(peers) = &mut self.peers else { return Ok(()) };
         let Some(kept) = peers.tickets.get_mut(&ticket).filter(|kept| kept.peer == peer) else {
-            return;
+            return Ok(());
         };
         kept.opened = Some(away);
         let (path, process) = (kept.path.clone(), kept.process);
@@ -321,19 +331,22 @@ impl Agent {
         if old.is_some_and(|copy| is_old(copy) && !copy.can_be_renewed()) {
             self.abandon(key);
         }
-        let Some(peers) = &mut self.peers else { return };
+        let Some(peers) = &mut self.peers else { return Ok(()) };
         let spare = self.pages.file(peers.copies.expected(&path, &away));
         let made = peers.copies.make(key, &path, &away, spare);
         if let Err(error) = made {
-            return self.fail_ticket(ticket, &error);
+            self.fail_ticket(ticket, &error);
+            return Ok(());
         }
         if let Some(copy) = peers.copies.get_mut(key) {
+            map.into_iter().for_each(|map| _ = copy.sources.note(map));
             copy.offered = false;
             if writes {
                 copy.is_written_by(process, away.keeps && tells);
             }
             if copy.shared.is_some() {
-                return self.open_shared(key, ticket);
+                self.open_shared(key, ticket);
+                return Ok(());
             }
             if takes_parts {
                 self.hand_copy_over(ticket);
@@ -346,6 +359,7 @@ impl Agent {
             peers.copies.note_habit(key);
         }
         self.fetch(key);
+        Ok(())
     }
 
     /// Asks for more bytes of a copy, or hands it over if all are there.
@@ -361,13 +375,9 @@ impl Agent {
             self.share_now(key);
             return;
         }
-        let wanted: Vec<_> = std::iter::from_fn(|| copy.next()).collect();
-        for extent in wanted {
-            let message = Message::Fetch(key.1, extent.offset, extent.len);
-            if peers.say(key.0, &message, Body::None).is_err() {
-                return;
-            }
-        }
+        let wanted = copy.next();
+        copy.sources.want(wanted);
+        self.take_known(key);
     }
 
     pub(super) fn hand_copy_over(&mut self, ticket: u64) {

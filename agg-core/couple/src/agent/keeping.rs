@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::spill::number;
-use crate::peers::{Asked, Holder, Kept, Key, Message, PIECE, Then};
+use crate::peers::{Asked, BODY, Holder, Kept, Key, Message, Then, differences};
 use crate::protocol::{Request, bad};
 use crate::registry::{Area, Directory};
 use aggio_base::Extent;
@@ -50,29 +50,38 @@ impl Agent {
     /// A node wants bytes that stay here, or that this node owns.
     ///
     /// # Errors
-    /// It wants too much at a time.
+    /// The message is malformed, or it wants too much at a time.
     pub(super) fn hear_take(
         &mut self,
         peer: Peer,
         tag: u64,
         (owner, area): (&str, u64),
-        extent: Extent,
+        body: &[u8],
     ) -> io::Result<()> {
-        if extent.is_empty() || extent.len > PIECE || i64::try_from(extent.end()).is_err() {
+        let places = differences::extents(body)?;
+        let is_too_much = |place: &Extent| place.len > BODY;
+        if places.is_empty() || places.iter().any(is_too_much) {
             return Err(bad("it wants too much at a time, or nothing"));
         }
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let found = match peers.known(owner) {
+        let found: io::Result<Option<Vec<(u64, Body)>>> = match peers.known(owner) {
             _ if owner == peers.directory.own().words() => {
-                let span = self.areas.open(area, true, false, false).and_then(|file| {
-                    let hosted = peers.hosted.entry(area).or_default();
-                    hosted.bytes(&file, extent.offset, extent.len)
-                });
-                span.map(|span| Some(vec![(extent.offset, Body::Mapped(span))]))
+                let hosted = peers.hosted.entry(area).or_default();
+                let file = self.areas.open(area, true, false, false);
+                file.and_then(|file| {
+                    let body = |place: &Extent| {
+                        let span = hosted.bytes(&file, place.offset, place.len)?;
+                        Ok((place.offset, Body::Mapped(span)))
+                    };
+                    places.iter().map(body).collect::<io::Result<_>>().map(Some)
+                })
             }
             Some(of) => {
                 let changes = peers.copies.get((of, area)).is_some();
-                peers.keeps.bytes((of, area), extent, changes)
+                let keeps = &mut peers.keeps;
+                let parts = places.iter().map(|place| keeps.bytes((of, area), *place, changes));
+                let parts: io::Result<Option<Vec<_>>> = parts.collect();
+                parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
             }
             None => Ok(None),
         };

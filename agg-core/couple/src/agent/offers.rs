@@ -5,11 +5,11 @@
 //! there when they open the next. What nobody opens is given up with the generation.
 
 use super::Agent;
-use crate::peers::{Away, Message};
+use crate::peers::{Away, Message, Where};
 use crate::protocol::bad;
 use crate::registry::{Area, Path, State, series};
 use crate::spares::has_room;
-use aggio_link::{Body, Peer};
+use aggio_link::Peer;
 use std::collections::BTreeSet;
 use std::io;
 
@@ -33,8 +33,10 @@ impl Agent {
         let (path, number) = (generation.path.clone(), generation.number);
         let away = Away { generation: number, area, size, mode, ..Away::default() };
         for peer in peers.offers.complete(&series(&path), area) {
+            let map = self.map_of(area, size);
+            let Some(peers) = &mut self.peers else { return };
             // One that is gone needs no bytes.
-            let _ = peers.say(peer, &Message::Offer(path.clone(), away), Body::None);
+            let _ = peers.say(peer, &Message::Offer(path.clone(), away), map);
         }
     }
 
@@ -42,7 +44,14 @@ impl Agent {
     ///
     /// # Errors
     /// It is none that can be fetched.
-    pub(super) fn hear_offer(&mut self, peer: Peer, path: &Path, away: Away) -> io::Result<()> {
+    pub(super) fn hear_offer(
+        &mut self,
+        peer: Peer,
+        path: &Path,
+        away: Away,
+        map: &[u8],
+    ) -> io::Result<()> {
+        let map = if map.is_empty() { None } else { Some(Where::decode(map)?) };
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let key = (peer, away.area);
         if away.is_renewed() || away.size == 0 {
@@ -56,6 +65,8 @@ impl Agent {
         // Without memory it is fetched when it is opened, if it can be then.
         if peers.copies.make(key, path, &away, spare).is_ok() {
             peers.copies.offered(key);
+            let copy = peers.copies.get_mut(key);
+            copy.into_iter().zip(map).for_each(|(copy, map)| _ = copy.sources.note(map));
             self.fetch(key);
         }
         Ok(())

@@ -2,12 +2,18 @@
 
 use super::Agent;
 use super::away::{after, failed};
-use crate::peers::{Held, Key, Message, Ticket, Wanting};
+use crate::peers::{Held, Key, Message, Ticket, Wanting, differences};
 use crate::protocol::Reply;
 use crate::registry::{Area, Handle};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer};
 use std::io;
+
+/// Parts that one message names, at most.
+const PARTS: usize = 200_000;
+
+/// Parts that are named before anybody asks, at most.
+const FEW_PARTS: usize = 1000;
 
 /// Smaller files are copied as a whole.
 const LARGE: u64 = 256 << 10;
@@ -66,13 +72,18 @@ impl Agent {
         ticket.parts && !ticket.access.1 && size >= LARGE
     }
 
-    /// A piece of a copy has come.
-    pub(super) fn filled(&mut self, key: Key, offset: u64, len: u64) -> io::Result<()> {
-        let Some(peers) = &mut self.peers else { return Ok(()) };
-        let Some(copy) = peers.copies.get_mut(key) else { return Ok(()) };
-        let links = copy.come(offset, len)?;
-        let reply = if copy.is_whole() { Reply::Whole } else { Reply::Done };
-        links.into_iter().for_each(|link| _ = self.reply(link, &reply, None));
+    /// Ranges of a copy have come.
+    ///
+    /// # Errors
+    /// Nobody has asked for them.
+    pub(super) fn filled(&mut self, key: Key, ranges: &[Extent]) -> io::Result<()> {
+        for range in ranges {
+            let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
+            let Some(copy) = copies.and_then(|all| all.get_mut(key)) else { return Ok(()) };
+            let links = copy.come(range.offset, range.len)?;
+            let reply = if copy.is_whole() { Reply::Whole } else { Reply::Done };
+            links.into_iter().for_each(|link| _ = self.reply(link, &reply, None));
+        }
         self.fetch(key);
         Ok(())
     }
@@ -85,23 +96,27 @@ impl Agent {
         wanting.into_iter().for_each(|one| _ = self.reply(one.link, &failed(error), None));
     }
 
-    /// Sends another node bytes that it asks for.
-    pub(super) fn send_bytes(
-        &mut self,
-        peer: Peer,
-        area: Area,
-        offset: u64,
-        len: u64,
-    ) -> io::Result<()> {
+    /// Another node asks for the nodes that have parts of a generation.
+    ///
+    /// # Errors
+    /// The message is malformed.
+    pub(super) fn hear_locate(&mut self, peer: Peer, area: Area, body: &[u8]) -> io::Result<()> {
+        let places = differences::extents(body)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let Ok(fd) = self.areas.open(area, true, false, false) else {
+        if self.areas.open(area, true, false, false).is_err() {
             return peers.say(peer, &Message::Free(area), Body::None);
-        };
-        if let Some(found) = peers.locations.find(area, Extent::new(offset, len)) {
-            let body = Body::Bytes(found.encode());
-            return peers.say(peer, &Message::Where(area, offset, len), body);
         }
-        let span = peers.hosted.entry(area).or_default().bytes(&fd, offset, len)?;
-        peers.say(peer, &Message::Data(area, offset), Body::Mapped(span))
+        let (found, _) = peers.locations.find(area, &places, PARTS);
+        peers.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
+    }
+
+    /// The body of a message about a complete generation of so many bytes: the nodes that have its
+    /// parts, if these are few.
+    pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
+        let Some(peers) = &self.peers else { return Body::None };
+        match peers.locations.find(area, &[Extent::new(0, size)], FEW_PARTS) {
+            (found, true) => Body::Bytes(found.encode()),
+            _ => Body::None,
+        }
     }
 }

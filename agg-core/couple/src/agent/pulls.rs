@@ -3,7 +3,7 @@
 
 use super::Agent;
 use super::waits::Waiting;
-use crate::peers::{Holder, Message, PIECE, Target, gaps};
+use crate::peers::{Holder, Message, PIECE, Target, differences, gaps};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Opening, State};
 use aggio_base::Extent;
@@ -87,12 +87,12 @@ impl Agent {
         let owner = peers.directory.own().words();
         while pull.failed.is_none() && pull.open.len() < WINDOW {
             let Some((part, holder)) = pull.rest.pop_front() else { break };
-            let tag = peers.takes.begin(Target::Own(area), part, [(part, holder.peer)]);
+            let tag = peers.takes.begin(Target::Own(area), vec![part], [(part, holder.peer)]);
             pull.open.insert(tag, (part, holder));
-            let (area, offset, len) = (holder.area, part.offset, part.len);
-            let take = Message::Take { tag, owner: owner.clone(), area, offset, len };
+            let take = Message::Take { tag, owner: owner.clone(), area: holder.area };
+            let places = Body::Bytes(differences::places(&[part]));
             let is_there = peers.caller(holder.peer).is_some();
-            if !is_there || peers.say(holder.peer, &take, Body::None).is_err() {
+            if !is_there || peers.say(holder.peer, &take, places).is_err() {
                 let host = peers.locations.node(holder).map(|node| node.host.clone());
                 pull.failed = Some(gone(&host.unwrap_or_default()));
             }

@@ -67,10 +67,6 @@ impl Agent {
         message: Message,
         body: Received,
     ) -> io::Result<()> {
-        let placed = match body {
-            Received::Placed(extent) => Some(extent.len),
-            _ => None,
-        };
         match message {
             Message::Caller(caller) => {
                 if let Some(peers) = &mut self.peers {
@@ -95,7 +91,10 @@ impl Agent {
                 }
                 self.lose_remote(remote, orderly);
             }
-            Message::Fetch(area, offset, len) => self.send_bytes(peer, area, offset, len)?,
+            Message::Locate(area) => self.hear_locate(peer, area, bytes(&body))?,
+            Message::Opened(ticket, away) => {
+                self.opened_away(peer, (ticket, away), bytes(&body))?;
+            }
             Message::Begin(..) | Message::Store(..) | Message::Stored(..) => {
                 return self.hear_bytes(peer, &message, &body);
             }
@@ -120,11 +119,11 @@ impl Agent {
             | Message::Same(..)
             | Message::News(_)
             | Message::Gather(..) => return self.hear_shared(peer, message, None),
-            Message::Offer(path, away) => return self.hear_offer(peer, &path, away),
+            Message::Offer(path, away) => return self.hear_offer(peer, &path, away, bytes(&body)),
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));
             }
-            message => return self.hear_owner(peer, message, placed.unwrap_or(0)),
+            message => return self.hear_owner(peer, message),
         }
         Ok(())
     }
@@ -276,7 +275,14 @@ impl Agent {
         let message = match (reply, fd) {
             (Reply::Opened(handle, generation), Some(fd)) => {
                 match self.lend(peer, *handle, *generation, fd) {
-                    Ok(away) => Message::Opened(ticket, away),
+                    Ok(away) => {
+                        let map = match away.is_renewed() {
+                            true => Body::None,
+                            false => self.map_of(away.area, away.size),
+                        };
+                        let peers = self.peers.as_mut()?;
+                        return Some(peers.say(peer, &Message::Opened(ticket, away), map).is_ok());
+                    }
                     Err(error) => {
                         let number = error.raw_os_error().unwrap_or(libc::EIO);
                         let reply = Reply::Failed(number, error.to_string());

@@ -6,8 +6,12 @@ use crate::peers::{Copy, Holder, Key, Message, PIECE, Target, Where, differences
 use crate::protocol::{Reply, Request, bad};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer, Received};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsRawFd;
+
+/// Places in one message, at most.
+const PLACES: usize = 200_000;
 
 impl Agent {
     /// Handles a message about bytes that stay on the node that wrote them.
@@ -21,11 +25,9 @@ impl Agent {
         body: Received,
     ) -> io::Result<()> {
         match (message, body) {
-            (Message::Where(area, offset, len), Received::Bytes(body)) => {
-                self.hear_where((peer, area), Extent::new(offset, len), &body)
-            }
-            (Message::Take { tag, owner, area, offset, len }, _) => {
-                self.hear_take(peer, tag, (&owner, area), Extent::new(offset, len))
+            (Message::Where(area), Received::Bytes(body)) => self.hear_where((peer, area), &body),
+            (Message::Take { tag, owner, area }, Received::Bytes(body)) => {
+                self.hear_take(peer, tag, (&owner, area), &body)
             }
             (Message::Kept(tag, offset), body) => self.hear_kept(peer, (tag, offset), body),
             (Message::Rest(area, offset, len), body) => {
@@ -48,22 +50,34 @@ impl Agent {
         }
     }
 
-    /// The owner names the nodes that have the parts of a range.
+    /// The owner names nodes that have parts of a generation.
     ///
     /// # Errors
     /// The message is malformed.
-    fn hear_where(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<()> {
-        let found = Where::decode(body, range)?;
-        if self.peers.as_ref().is_none_or(|peers| peers.copies.get(key).is_none()) {
-            return Ok(());
+    fn hear_where(&mut self, key: Key, body: &[u8]) -> io::Result<()> {
+        let found = Where::decode(body)?;
+        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
+        let Some(copy) = copies.and_then(|copies| copies.get_mut(key)) else { return Ok(()) };
+        let lost = if copy.sources.note(found) { Vec::new() } else { copy.sources.give_up() };
+        let error = io::Error::other("the owner does not know where its bytes are");
+        self.fail_ranges(key, &lost, &error);
+        self.take_known(key);
+        Ok(())
+    }
+
+    /// Asks for the ranges of a copy that are to come: the nodes that have them, or the owner for
+    /// these nodes.
+    pub(super) fn take_known(&mut self, key: Key) {
+        let Some(peers) = &mut self.peers else { return };
+        let Some(copy) = peers.copies.get_mut(key) else { return };
+        let (known, unknown) = (copy.sources.known(), copy.sources.ask());
+        if !unknown.is_empty() {
+            let places = Body::Bytes(differences::places(&unknown));
+            // A connection that has ended is told soon.
+            let _ = peers.say(key.0, &Message::Locate(key.1), places);
         }
-        match self.take(key, range, &found) {
-            Ok(true) => self.filled(key, range.offset, range.len),
-            Ok(false) => Ok(()),
-            Err(error) => {
-                self.fail_range(key, range, &error);
-                Ok(())
-            }
+        if !known.is_empty() {
+            self.take(key, known);
         }
     }
 
@@ -96,49 +110,94 @@ impl Agent {
         Ok(())
     }
 
-    /// Asks the nodes that have the parts of a range; whether all of it was on this node.
-    fn take(&mut self, key: Key, range: Extent, found: &Where) -> io::Result<bool> {
-        let lost = || io::Error::other("the connection with the owner has ended");
-        let peers = self.peers.as_mut().ok_or_else(lost)?;
-        let (own, owner) = (peers.directory.own().words(), peers.words(key.0).ok_or_else(lost)?);
-        let mut nodes = Vec::new();
-        for (words, _) in &found.nodes {
-            nodes.push(match *words == own {
-                true => None,
-                false => match peers.reach_words(words)? {
-                    Some(peer) => Some(peer),
-                    None => {
-                        let host = words.split(' ').next().unwrap_or_default();
-                        return Err(io::Error::other(gone(host)));
-                    }
-                },
-            });
-        }
-        let mut asked = Vec::new();
-        for (part, node) in &found.parts {
-            match node.map(|node| (nodes[node], found.nodes[node].1)) {
-                None => asked.push((*part, key.0, key.1)),
-                Some((Some(peer), area)) => asked.push((*part, peer, area)),
-                Some((None, area)) => self.take_here(key, area, *part)?,
+    /// Asks the nodes that have the parts of these ranges, and takes those that this node has.
+    fn take(&mut self, key: Key, ranges: Vec<Extent>) {
+        let (mut asked, mut here, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for range in ranges {
+            match self.sources_of(key, range) {
+                Ok(parts) if parts.is_empty() => here.push(range),
+                Ok(parts) => {
+                    asked.push(range);
+                    rest.extend(parts);
+                }
+                Err(error) => self.fail_ranges(key, &[range], &error),
             }
         }
-        let Some(peers) = &mut self.peers else { return Ok(false) };
-        if asked.is_empty() {
-            return Ok(true);
+        if let Err(error) = self.ask_for_parts(key, asked.clone(), rest) {
+            self.fail_ranges(key, &asked, &error);
         }
-        let Some(local) = peers.copies.get(key).map(Copy::local) else { return Ok(false) };
-        let parts = asked.iter().map(|(part, peer, _)| (*part, *peer));
-        let tag = peers.takes.begin(Target::Copy(key, local), range, parts);
-        for (part, peer, area) in asked {
-            let (owner, offset, len) = (owner.clone(), part.offset, part.len);
-            let take = Message::Take { tag, owner, area, offset, len };
-            if let Err(error) = peers.say(peer, &take, Body::None) {
-                // The parts that still arrive belong to no request.
-                peers.takes.fail(tag);
-                return Err(error);
+        if !here.is_empty()
+            && let Err(error) = self.filled(key, &here)
+        {
+            self.fail_ranges(key, &here, &error);
+        }
+    }
+
+    /// The parts of a range that are to be asked for, with their nodes and the numbers by which
+    /// these know them. What this node has goes into the copy.
+    ///
+    /// # Errors
+    /// A node is gone, or cannot be reached; the system's.
+    fn sources_of(&mut self, key: Key, range: Extent) -> io::Result<Vec<(Extent, Peer, u64)>> {
+        let ended = || io::Error::other("the connection with the owner has ended");
+        let peers = self.peers.as_mut().ok_or_else(ended)?;
+        let (own, mut found, mut here) = (peers.directory.own().words(), Vec::new(), Vec::new());
+        let copy = peers.copies.get(key).ok_or_else(ended)?;
+        let parts = copy.sources.of(range).into_iter().map(|(part, node)| {
+            let node = node.and_then(|node| copy.sources.node(node));
+            (part, node.cloned())
+        });
+        for (part, node) in parts.collect::<Vec<_>>() {
+            match node {
+                None => found.push((part, key.0, key.1)),
+                Some((words, area)) if words == own => here.push((part, area)),
+                Some((words, area)) => {
+                    let host = words.split(' ').next().unwrap_or_default();
+                    let peer = peers.reach_words(&words)?;
+                    let peer = peer.ok_or_else(|| io::Error::other(gone(host)))?;
+                    found.push((part, peer, area));
+                }
             }
         }
-        Ok(false)
+        here.into_iter().try_for_each(|(part, area)| self.take_here(key, area, part))?;
+        Ok(found)
+    }
+
+    /// Asks for parts of these ranges, each node once for all of its own.
+    ///
+    /// # Errors
+    /// A connection has ended.
+    fn ask_for_parts(
+        &mut self,
+        key: Key,
+        ranges: Vec<Extent>,
+        parts: Vec<(Extent, Peer, u64)>,
+    ) -> io::Result<()> {
+        let Some(peers) = self.peers.as_mut().filter(|_| !parts.is_empty()) else { return Ok(()) };
+        let (Some(owner), Some(local)) =
+            (peers.words(key.0), peers.copies.get(key).map(Copy::local))
+        else {
+            return Ok(());
+        };
+        let mut of_nodes = BTreeMap::<(Peer, u64), Vec<Extent>>::new();
+        for (part, peer, area) in &parts {
+            of_nodes.entry((*peer, *area)).or_default().push(*part);
+        }
+        let parts = parts.into_iter().map(|(part, peer, _)| (part, peer));
+        let tag = peers.takes.begin(Target::Copy(key, local), ranges, parts);
+        for ((peer, area), mut places) in of_nodes {
+            places.sort_unstable_by_key(|place| place.offset);
+            for places in places.chunks(PLACES) {
+                let body = Body::Bytes(differences::places(places));
+                let take = Message::Take { tag, owner: owner.clone(), area };
+                if let Err(error) = peers.say(peer, &take, body) {
+                    // The parts that still arrive belong to no request.
+                    peers.takes.fail(tag);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes bytes that this node keeps itself into a copy.
@@ -171,7 +230,7 @@ impl Agent {
             Received::Placed(extent) => extent.len,
         };
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let Some((target, whole)) = peers.takes.come(tag, peer, Extent::new(offset, len))? else {
+        let Some((target, there)) = peers.takes.come(tag, peer, Extent::new(offset, len))? else {
             return Ok(());
         };
         if let Target::Copy(key, local) = target
@@ -190,14 +249,15 @@ impl Agent {
                 }
             };
             if let Err(error) = stored {
-                self.fail_take(target, Extent::new(offset, len), &error);
+                let left = peers.takes.fail(tag).map(|(_, left)| left).unwrap_or_default();
+                self.fail_take(target, &[&there[..], &left].concat(), &error);
                 return Ok(());
             }
         }
-        match (target, whole) {
-            (_, None) => Ok(()),
-            (Target::Copy(key, _), Some(range)) => self.filled(key, range.offset, range.len),
-            (Target::Own(area), Some(_)) => {
+        match target {
+            _ if there.is_empty() => Ok(()),
+            Target::Copy(key, _) => self.filled(key, &there),
+            Target::Own(area) => {
                 self.has_pulled(area, tag);
                 Ok(())
             }
@@ -209,8 +269,8 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let host = peers.caller(peer).map(|node| node.host.clone());
         let host = host.unwrap_or_else(|| peers.host(peer));
-        if let Some((target, range)) = peers.takes.fail(tag) {
-            self.fail_take(target, range, &io::Error::other(gone(&host)));
+        if let Some((target, ranges)) = peers.takes.fail(tag) {
+            self.fail_take(target, &ranges, &io::Error::other(gone(&host)));
         }
     }
 
@@ -221,24 +281,28 @@ impl Agent {
         let host = host.unwrap_or_else(|| peers.host(peer));
         for tag in peers.takes.of(peer) {
             let failed = self.peers.as_mut().and_then(|peers| peers.takes.fail(tag));
-            if let Some((target, range)) = failed {
-                self.fail_take(target, range, &io::Error::other(gone(&host)));
+            if let Some((target, ranges)) = failed {
+                self.fail_take(target, &ranges, &io::Error::other(gone(&host)));
             }
         }
     }
 
-    fn fail_take(&mut self, target: Target, range: Extent, error: &io::Error) {
+    fn fail_take(&mut self, target: Target, ranges: &[Extent], error: &io::Error) {
         match target {
-            Target::Copy(key, _) => self.fail_range(key, range, error),
+            Target::Copy(key, _) => self.fail_ranges(key, ranges, error),
             Target::Own(area) => self.fail_pull(area, error.to_string()),
         }
     }
 
     /// Tells the programs that wait for bytes of a copy that these do not come.
-    fn fail_range(&mut self, key: Key, range: Extent, error: &io::Error) {
+    fn fail_ranges(&mut self, key: Key, ranges: &[Extent], error: &io::Error) {
         let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
         let Some(copy) = copies.and_then(|copies| copies.get_mut(key)) else { return };
-        let (links, tickets) = (copy.fail(range), std::mem::take(&mut copy.waiting));
+        if ranges.is_empty() {
+            return;
+        }
+        let links: Vec<u64> = ranges.iter().flat_map(|range| copy.fail(*range)).collect();
+        let tickets = std::mem::take(&mut copy.waiting);
         let failed = Reply::Failed(libc::EIO, error.to_string());
         links.into_iter().for_each(|link| _ = self.reply(link, &failed, None));
         for ticket in tickets {

@@ -4,7 +4,7 @@ use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, map};
+use super::{Away, Sources, map};
 use crate::areas::{Areas, Quiet};
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
@@ -208,6 +208,7 @@ impl Copies {
             size,
             target,
             pieces,
+            sources: Sources::default(),
             wanting: Vec::new(),
             opens,
             dirty: false,

@@ -74,7 +74,7 @@ pub(crate) fn extents(body: &[u8]) -> io::Result<Vec<Extent>> {
 }
 
 /// The place of the next part, behind `last`.
-fn extent(from: &mut Reader<'_>, last: u64) -> io::Result<Extent> {
+pub(super) fn extent(from: &mut Reader<'_>, last: u64) -> io::Result<Extent> {
     let (gap, len) = (from.short()?, from.short()?);
     if len == 0 {
         return Err(bad("a part has no bytes"));

@@ -1,7 +1,8 @@
 //! Maps the extents of a generation to the nodes that have their bytes. All other bytes are in the
 //! memory of this node.
 
-use super::Instance;
+use super::differences::extent;
+use super::{Instance, gaps};
 use crate::protocol::{Reader, Writer, bad};
 use crate::registry::Area;
 use aggio_base::Extent;
@@ -22,44 +23,47 @@ pub(crate) struct Holder {
     pub(crate) area: Area,
 }
 
-/// The answer to a reader: the nodes that have the parts of a range.
+/// The nodes that have parts of a generation, as a reader is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Where {
     /// The words of each node, and the number by which it knows its bytes.
     pub(crate) nodes: Vec<(String, Area)>,
-    /// The parts in order, and of each the index of its node; `None` for the owner.
+    /// Parts in order and apart, and of each the index of its node; `None` for the owner.
     pub(crate) parts: Vec<(Extent, Option<usize>)>,
 }
 
 impl Where {
     /// The body of a message.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
+        let (mut out, mut last) = (Writer::default(), 0);
         out.list(&self.nodes, |out, (node, area)| _ = out.text(node).number(*area));
         for (part, node) in &self.parts {
-            out.short(part.len).short(node.map_or(0, |node| node as u64 + 1));
+            out.short(part.offset - last).short(part.len);
+            out.short(node.map_or(0, |node| node as u64 + 1));
+            last = part.end();
         }
         out.0
     }
 
-    /// What a body says of `range`.
+    /// What a body says.
     ///
     /// # Errors
     /// `InvalidData` for what no agent of this version says.
-    pub(crate) fn decode(body: &[u8], range: Extent) -> io::Result<Self> {
+    pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body);
         let nodes = from.list(|from| Ok((from.text()?, from.number()?)))?;
-        let (mut parts, mut at) = (Vec::new(), range.offset);
+        let (mut parts, mut last) = (Vec::new(), 0);
         while !from.0.is_empty() {
-            let (len, node) = (from.short()?, from.short()?);
-            let node = node.checked_sub(1).map(|node| usize::try_from(node).unwrap_or(usize::MAX));
-            if len == 0 || len > range.end() - at || node.is_some_and(|node| node >= nodes.len()) {
+            let part = extent(&mut from, last)?;
+            let node = from.short()?.checked_sub(1);
+            let node = node.map(|node| usize::try_from(node).unwrap_or(usize::MAX));
+            if node.is_some_and(|node| node >= nodes.len()) {
                 return Err(bad("a part is nowhere"));
             }
-            parts.push((Extent::new(at, len), node));
-            at += len;
+            parts.push((part, node));
+            last = part.end();
         }
-        if at == range.end() { Ok(Self { nodes, parts }) } else { Err(bad("a part is missing")) }
+        Ok(Self { nodes, parts })
     }
 }
 
@@ -137,28 +141,36 @@ impl Locations {
         [own, others].map(|parts| parts.into_iter().map(|(part, _)| part).collect())
     }
 
-    /// Who has which parts of `range`; `None` if this node has all of it.
-    pub(crate) fn find(&self, area: Area, range: Extent) -> Option<Where> {
-        let (mut found, mut at) = (Where::default(), range.offset);
-        for (part, holder) in self.within(area, range) {
-            if at < part.offset {
-                found.parts.push((Extent::between(at, part.offset), None));
+    /// The nodes that have the bytes of `extents`, which are in order and apart: the first `most`
+    /// parts. Whether these are all.
+    pub(crate) fn find(&self, area: Area, extents: &[Extent], most: usize) -> (Where, bool) {
+        let mut found = Where::default();
+        for range in extents {
+            let there = self.within(area, *range);
+            let places: Vec<Extent> = there.iter().map(|(part, _)| *part).collect();
+            let here = gaps(*range, &places).into_iter().map(|gap| (gap, None));
+            let there = there.into_iter().map(|(part, holder)| (part, Some(holder)));
+            let mut all: Vec<(Extent, Option<Holder>)> = here.chain(there).collect();
+            all.sort_unstable_by_key(|(part, _)| part.offset);
+            for (part, holder) in all {
+                if found.parts.len() == most {
+                    return (found, false);
+                }
+                let node = holder.map(|holder| self.index(&mut found.nodes, holder));
+                found.parts.push((part, node));
             }
-            let node = (self.node(holder)?.words(), holder.area);
-            let known = found.nodes.iter().position(|one| *one == node);
-            if known.is_none() {
-                found.nodes.push(node);
-            }
-            found.parts.push((part, known.or(Some(found.nodes.len() - 1))));
-            at = part.end();
         }
-        if found.parts.is_empty() {
-            return None;
-        }
-        if at < range.end() {
-            found.parts.push((Extent::between(at, range.end()), None));
-        }
-        Some(found)
+        (found, true)
+    }
+
+    /// The place of a holder among `nodes`, to which it is added if it is not there.
+    fn index(&self, nodes: &mut Vec<(String, Area)>, holder: Holder) -> usize {
+        let words = self.node(holder).map(Instance::words).unwrap_or_default();
+        let node = (words, holder.area);
+        nodes.iter().position(|one| *one == node).unwrap_or_else(|| {
+            nodes.push(node);
+            nodes.len() - 1
+        })
     }
 
     /// The most bytes of a generation that any other node has.
@@ -249,23 +261,26 @@ mod tests {
     #[test]
     fn a_reader_is_told_who_has_each_byte() {
         let mut locations = Locations::default();
-        let range = Extent::new(5, 100);
-        assert_eq!(locations.find(7, range), None);
+        let range = [Extent::new(5, 100)];
+        let (own, _) = locations.find(7, &range, 10);
+        assert_eq!((own.nodes.len(), own.parts), (0, vec![(range[0], None)]));
         locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 10), Extent::new(90, 5)]);
         locations.note(7, Peer(2), &node("b"), &[Extent::new(20, 10)]);
-        let found = locations.find(7, range).unwrap();
+        let (found, is_all) = locations.find(7, &range, 6);
         let lens: Vec<_> = found.parts.iter().map(|(part, node)| (part.len, *node)).collect();
         let (a, b) = (Some(0), Some(1));
         assert_eq!(lens, [(5, a), (10, None), (10, b), (60, None), (5, a), (10, None)]);
         assert_eq!(found.nodes[1].0, node("b").words());
+        assert!(is_all && !locations.find(7, &range, 5).1, "there are more parts");
+        let two = [Extent::new(0, 5), Extent::new(21, 3)];
+        let (found, _) = locations.find(7, &two, 10);
+        assert_eq!(found.parts, [(two[0], a), (two[1], b)]);
         let body = found.encode();
-        assert_eq!(Where::decode(&body, range).unwrap(), found);
-        for wrong in [Extent::new(5, 99), Extent::new(5, 101), Extent::new(5, 0)] {
-            Where::decode(&body, wrong).unwrap_err();
-        }
-        for len in 0..body.len() {
-            Where::decode(&body[..len], range).unwrap_err();
-        }
+        assert_eq!(Where::decode(&body).unwrap(), found);
+        let mut hostile = body.clone();
+        *hostile.last_mut().unwrap() = 3;
+        Where::decode(&hostile).unwrap_err();
+        assert!((1..body.len()).any(|len| Where::decode(&body[..len]).is_err()));
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub(crate) enum Message {
     Adopt { process: u64, ticket: u64, area: u64, write: bool, tells: bool },
     /// It has ended, in order or not.
     Left(u64, bool),
-    /// Wants bytes of a generation: memory, offset, length.
-    Fetch(u64, u64, u64),
+    /// Asks for the nodes that have parts of a generation; the body has the places.
+    Locate(u64),
     /// Nobody on the sender's node can write to this memory; its bytes follow, so many in all, for
     /// the time that the last number says.
     Begin(u64, u64, u64),
@@ -91,11 +91,12 @@ pub(crate) enum Message {
     Moved(u64),
     /// The answer with this ticket.
     Answer(u64, Vec<u8>),
-    /// The open with this ticket has succeeded.
+    /// The open with this ticket has succeeded; the body is as for `Where`, or empty.
     Opened(u64, Away),
     /// The body is what was wanted: memory, offset.
     Data(u64, u64),
     /// The receiver's programs will probably open this file, of which nothing is open there yet.
+    /// The body is as for `Where`, or empty.
     Offer(Vec<u8>, Away),
     /// Nobody needs this memory any more.
     Free(u64),
@@ -114,11 +115,11 @@ pub(crate) enum Message {
     Gather(u64, u64, u64),
     /// The sender keeps bytes of this memory that its programs have written; the body says which.
     Keeps(u64),
-    /// Who has the bytes that the receiver wanted, which the body says: memory, offset, length.
-    Where(u64, u64, u64),
+    /// The body names the nodes that have parts of this memory.
+    Where(u64),
     /// Wants bytes that the receiver keeps for an owner, by the words and the number of that; the
-    /// answer carries this tag.
-    Take { tag: u64, owner: String, area: u64, offset: u64, len: u64 },
+    /// body has their places, and the answers carry this tag.
+    Take { tag: u64, owner: String, area: u64 },
     /// The body is bytes that were wanted by this tag, from this offset on.
     Kept(u64, u64),
     /// The sender does not keep all of what was wanted by this tag.
@@ -154,9 +155,7 @@ impl Message {
             Message::Left(process, orderly) => {
                 out.byte(3).number(*process).byte(flags(&[*orderly]));
             }
-            Message::Fetch(area, offset, len) => {
-                out.byte(4).number(*area).number(*offset).number(*len);
-            }
+            Message::Locate(area) => _ = out.byte(4).number(*area),
             Message::Begin(area, size, time) => {
                 out.byte(5).number(*area).number(*size).number(*time);
             }
@@ -216,12 +215,9 @@ impl Message {
                 out.byte(24).number(*area).number(*head).number(*from);
             }
             Message::Keeps(area) => _ = out.byte(28).number(*area),
-            Message::Where(area, offset, len) => {
-                out.byte(29).number(*area).number(*offset).number(*len);
-            }
-            Message::Take { tag, owner, area, offset, len } => {
-                out.byte(30).number(*tag).text(owner);
-                out.number(*area).number(*offset).number(*len);
+            Message::Where(area) => _ = out.byte(29).number(*area),
+            Message::Take { tag, owner, area } => {
+                out.byte(30).number(*tag).text(owner).number(*area);
             }
             Message::Kept(tag, offset) => _ = out.byte(31).number(*tag).number(*offset),
             Message::NotKept(tag) => _ = out.byte(32).number(*tag),
@@ -260,7 +256,7 @@ impl Message {
                 let (process, [orderly]) = (from.number()?, from.flags()?);
                 Message::Left(process, orderly)
             }
-            4 => Message::Fetch(from.number()?, from.number()?, from.number()?),
+            4 => Message::Locate(from.number()?),
             5 => Message::Begin(from.number()?, from.number()?, from.number()?),
             6 => Message::Store(from.number()?, from.number()?, from.number()?),
             7 => Message::Stored(from.number()?, from.number()?),
@@ -300,14 +296,8 @@ impl Message {
     fn decode_kept(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
         let message = match kind {
             28 => Message::Keeps(from.number()?),
-            29 => Message::Where(from.number()?, from.number()?, from.number()?),
-            30 => Message::Take {
-                tag: from.number()?,
-                owner: from.text()?,
-                area: from.number()?,
-                offset: from.number()?,
-                len: from.number()?,
-            },
+            29 => Message::Where(from.number()?),
+            30 => Message::Take { tag: from.number()?, owner: from.text()?, area: from.number()? },
             31 => Message::Kept(from.number()?, from.number()?),
             32 => Message::NotKept(from.number()?),
             33 => Message::Released(from.number()?),

@@ -20,6 +20,7 @@ mod offers;
 mod pieces;
 mod runs;
 mod shared;
+mod sources;
 mod takes;
 pub(crate) mod twin;
 
@@ -35,6 +36,7 @@ use moves::Moves;
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
+use sources::Sources;
 pub(crate) use takes::{Takes, Target};
 
 use crate::place::Place;
@@ -50,8 +52,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Bytes of file data in one message.
+/// Bytes of file data in one message, if they are compared or written before they are sent or are
+/// stored.
 pub(crate) const PIECE: u64 = 1 << 20;
+
+/// Bytes of file data in one message, at most: the link takes no more.
+pub(crate) const BODY: u64 = 4 << 20;
 
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
@@ -145,7 +151,6 @@ impl Places for Rooms<'_> {
             Message::Store(area, offset, time) => {
                 self.hosted.get(&area)?.room(peer, time, offset, len)
             }
-            Message::Data(area, offset) => self.copies.get((peer, area))?.room(offset, len),
             Message::Kept(tag, offset) => {
                 match self.takes.target(tag, peer, Extent::new(offset, len))? {
                     Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),

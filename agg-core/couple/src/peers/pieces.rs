@@ -1,7 +1,7 @@
 //! Which bytes of a copy have come, and which are to come next.
 
-use super::PIECE;
 use super::runs::Runs;
+use super::{BODY, PIECE};
 use crate::protocol::bad;
 use aggio_base::Extent;
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use std::ops::Range;
 /// programs read.
 pub(crate) const UNIT: u64 = 4 << 10;
 
-/// Bytes that are asked for at a time.
-const WINDOW: u64 = 8 * PIECE;
+/// Bytes that are asked for and have not come, at most.
+const WINDOW: u64 = 32 * PIECE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -106,8 +106,17 @@ impl Pieces {
         &self.wanted
     }
 
+    /// All that is to be asked for now. Bytes that no program waits for are asked for many at a
+    /// time.
+    pub(crate) fn ask_all(&mut self) -> Vec<Extent> {
+        if self.first.is_empty() && self.open > WINDOW / 2 {
+            return Vec::new();
+        }
+        std::iter::from_fn(|| self.ask()).collect()
+    }
+
     /// What is to be asked for now: missing bytes that follow each other, of one message at most.
-    pub(crate) fn ask(&mut self) -> Option<Extent> {
+    fn ask(&mut self) -> Option<Extent> {
         if self.open >= WINDOW {
             return None;
         }
@@ -135,7 +144,7 @@ impl Pieces {
     /// The first units of these that are missing and follow each other, no more than a message has.
     fn missing(&self, units: Range<u64>) -> Option<Range<u64>> {
         let start = units.clone().find(|unit| self.is(*unit, State::Missing))?;
-        let most = units.end.min(start + PIECE / UNIT);
+        let most = units.end.min(start + BODY / UNIT);
         let end = (start..most).find(|unit| !self.is(*unit, State::Missing));
         Some(start..end.unwrap_or(most))
     }
@@ -157,7 +166,6 @@ impl Pieces {
             }
         }
         self.all = false;
-        self.first.clear();
         self.then.clear();
     }
 
@@ -184,10 +192,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SIZE: u64 = 20 * PIECE + 5;
+    const SIZE: u64 = 50 * PIECE + 5;
 
     fn asked(pieces: &mut Pieces) -> Vec<Extent> {
-        std::iter::from_fn(|| pieces.ask()).collect()
+        pieces.ask_all()
     }
 
     fn come(pieces: &mut Pieces, all: &[Extent]) {
@@ -217,10 +225,12 @@ mod tests {
         let rest = asked(&mut pieces);
         assert_eq!(rest[..2], [units(0, 3), units(5, 3)]);
         let open: u64 = rest.iter().map(|extent| extent.len).sum();
-        assert!(open <= WINDOW + PIECE, "no more than the window: {open}");
+        assert!(open <= WINDOW + BODY, "no more than the window: {open}");
         pieces.want(Extent::new(SIZE - 1, 100));
         come(&mut pieces, &rest);
-        assert_eq!(pieces.ask(), Some(Extent::new(20 * PIECE, 5)));
+        let rest = asked(&mut pieces);
+        assert_eq!(rest[0], Extent::new(50 * PIECE, 5));
+        assert_eq!(asked(&mut pieces), [], "more when these have come");
     }
 
     #[test]
@@ -241,7 +251,7 @@ mod tests {
         pieces.want_all();
         assert!(pieces.come(0, UNIT).is_err(), "not asked for");
         asked(&mut pieces);
-        let wrong = [(1, UNIT), (UNIT, 5), (0, 0), (SIZE, 1), (u64::MAX, 1), (19 * PIECE, UNIT)];
+        let wrong = [(1, UNIT), (UNIT, 5), (0, 0), (SIZE, 1), (u64::MAX, 1), (49 * PIECE, UNIT)];
         for (offset, len) in wrong {
             assert!(pieces.come(offset, len).is_err(), "{len} bytes at {offset}");
         }
@@ -261,7 +271,7 @@ mod tests {
             for (offset, len) in &wants {
                 pieces.want(Extent::new(*offset, *len));
                 while let Some(extent) = pieces.ask() {
-                    prop_assert!(extent.len <= PIECE);
+                    prop_assert!(extent.len <= BODY);
                     for unit in extent.offset / UNIT..extent.end().div_ceil(UNIT) {
                         prop_assert!(!std::mem::replace(&mut came[unit as usize], true));
                     }

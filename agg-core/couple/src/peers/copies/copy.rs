@@ -3,7 +3,7 @@
 use super::Sending;
 use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
-use crate::peers::span;
+use crate::peers::{Sources, span};
 use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
 use aggio_base::os::Mapping;
@@ -28,6 +28,8 @@ pub(crate) struct Copy {
     /// What is filled, while it is.
     pub(super) target: Option<Arc<Mapping>>,
     pub(super) pieces: Pieces,
+    /// The nodes that have its bytes.
+    pub(crate) sources: Sources,
     /// Programs that wait for a part of it.
     pub(crate) wanting: Vec<Wanting>,
     /// Opens of this node.
@@ -113,9 +115,9 @@ impl Copy {
         self.writers.insert(process);
     }
 
-    /// What is to be asked for now.
-    pub(crate) fn next(&mut self) -> Option<Extent> {
-        self.pieces.ask()
+    /// The ranges that are to be asked for now.
+    pub(crate) fn next(&mut self) -> Vec<Extent> {
+        self.pieces.ask_all()
     }
 
     /// All of it is to come.

@@ -1,0 +1,112 @@
+//! The nodes that have the parts of a generation that another node owns, as far as a node knows
+//! that reads it.
+
+use super::{Where, gaps};
+use crate::registry::Area;
+use aggio_base::Extent;
+use aggio_base::overlay::Overlay;
+
+/// What is known of one generation.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The words of each node, and the number by which it knows its bytes.
+    nodes: Vec<(String, Area)>,
+    /// The places of their nodes; `None` for the owner.
+    parts: Overlay<Option<usize>>,
+    /// Ranges that are to come, and of which the nodes are not known.
+    waiting: Vec<Extent>,
+    /// The owner was asked.
+    is_asked: bool,
+}
+
+impl Sources {
+    /// The owner has named nodes. Whether it was news.
+    pub(crate) fn note(&mut self, found: Where) -> bool {
+        self.is_asked = false;
+        let places: Vec<usize> = found.nodes.into_iter().map(|node| self.place(node)).collect();
+        for (part, node) in &found.parts {
+            self.parts.put(*part, node.map(|node| places[node]));
+        }
+        !found.parts.is_empty()
+    }
+
+    fn place(&mut self, node: (String, Area)) -> usize {
+        self.nodes.iter().position(|one| *one == node).unwrap_or_else(|| {
+            self.nodes.push(node);
+            self.nodes.len() - 1
+        })
+    }
+
+    /// The words of a node, and the number by which it knows its bytes.
+    pub(crate) fn node(&self, place: usize) -> Option<&(String, Area)> {
+        self.nodes.get(place)
+    }
+
+    /// The parts of a range, and the places of their nodes.
+    pub(crate) fn of(&self, range: Extent) -> Vec<(Extent, Option<usize>)> {
+        self.parts.within(range).collect()
+    }
+
+    fn unknown(&self, range: Extent) -> Vec<Extent> {
+        let known: Vec<Extent> = self.parts.within(range).map(|(part, _)| part).collect();
+        gaps(range, &known)
+    }
+
+    /// These ranges are to come.
+    pub(crate) fn want(&mut self, ranges: Vec<Extent>) {
+        self.waiting.extend(ranges);
+    }
+
+    /// The ranges among those whose nodes are known, which do not wait any more.
+    pub(crate) fn known(&mut self) -> Vec<Extent> {
+        let (known, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|range| self.unknown(*range).is_empty());
+        self.waiting = waiting;
+        known
+    }
+
+    /// The places that the owner is to be asked for now, in order.
+    pub(crate) fn ask(&mut self) -> Vec<Extent> {
+        if self.is_asked {
+            return Vec::new();
+        }
+        let gaps = self.waiting.iter().flat_map(|range| self.unknown(*range));
+        let mut places: Vec<Extent> = gaps.collect();
+        places.sort_unstable_by_key(|place| place.offset);
+        self.is_asked = !places.is_empty();
+        places
+    }
+
+    /// The ranges whose nodes are not known do not come.
+    pub(crate) fn give_up(&mut self) -> Vec<Extent> {
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(node: &str, parts: &[(Extent, Option<usize>)]) -> Where {
+        Where { nodes: vec![("a".into(), 1), (node.into(), 7)], parts: parts.to_vec() }
+    }
+
+    #[test]
+    fn the_owner_is_asked_once_for_what_is_not_known() {
+        let mut sources = Sources::default();
+        sources.note(found("b", &[(Extent::new(10, 10), Some(1)), (Extent::new(20, 5), None)]));
+        sources.want(vec![Extent::new(12, 10), Extent::new(22, 10), Extent::new(0, 11)]);
+        assert_eq!(sources.known(), [Extent::new(12, 10)]);
+        assert_eq!(sources.ask(), [Extent::new(0, 10), Extent::new(25, 7)]);
+        assert_eq!(sources.ask(), [], "it was asked");
+        assert!(sources.note(found("c", &[(Extent::new(0, 10), Some(1))])));
+        assert_eq!(sources.known(), [Extent::new(0, 11)]);
+        assert_eq!(sources.ask(), [Extent::new(25, 7)], "it has not told all");
+        assert!(!sources.note(Where::default()));
+        assert_eq!((sources.known(), sources.give_up()), (vec![], vec![Extent::new(22, 10)]));
+        let parts = sources.of(Extent::new(8, 4));
+        assert_eq!(parts, [(Extent::new(8, 2), Some(2)), (Extent::new(10, 2), Some(1))]);
+        assert_eq!(sources.node(2), Some(&("c".into(), 7)));
+    }
+}
