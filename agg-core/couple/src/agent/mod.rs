@@ -46,13 +46,13 @@ use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
 use crate::peers::{ALL, Peers};
 use crate::place::Place;
-use crate::registry::{Effect, Process, Registry, State};
+use crate::registry::{Directory, Effect, Options, Process, Registry, State};
 use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
-use clients::ClientProcess;
+use clients::Clients;
 use links::Link;
 pub(crate) use links::address;
 use pulls::After;
@@ -62,6 +62,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
+use survive::{Recovery, Survivors};
 use waits::Waiting;
 
 /// How often a file is looked at after a description that could write was closed, once a
@@ -86,7 +87,7 @@ pub struct Agent {
     spares: Spares,
     pages: memory::Pages,
     links: BTreeMap<u64, Link>,
-    clients: BTreeMap<Process, ClientProcess>,
+    clients: Clients,
     waits: BTreeMap<u64, Waiting>,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
@@ -109,7 +110,7 @@ pub struct Agent {
     /// Bytes of memory that there were at most.
     peak: u64,
     folders: spill::Folders,
-    spools: survive::Spools,
+    survivors: Survivors,
     quit: bool,
     keeper: Option<Keeper>,
     aside: aside::Aside,
@@ -150,7 +151,7 @@ impl Agent {
             spares: Spares::default(),
             pages: memory::Pages::default(),
             links: BTreeMap::new(),
-            clients: BTreeMap::new(),
+            clients: Clients::default(),
             waits: BTreeMap::new(),
             peers,
             pending: BTreeMap::new(),
@@ -165,7 +166,7 @@ impl Agent {
             written: 0,
             peak: 0,
             folders: spill::Folders::default(),
-            spools: survive::Spools::default(),
+            survivors: Survivors::default(),
             quit: false,
             keeper: None,
             aside: aside::Aside::new()?,
@@ -193,7 +194,7 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
-        self.leave_spools();
+        self.survivors.leave(self.quit);
         // Where the socket is gone, the names may be another agent's by now.
         if !self.reach.is_lost() {
             ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
@@ -210,8 +211,8 @@ impl Agent {
         let links: Vec<u64> = self.links.keys().copied().collect();
         polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
         polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
-        let clients: Vec<Process> = self.clients.keys().copied().collect();
-        polled.extend(self.clients.values().map(|client| watch(client.life())));
+        let clients: Vec<Process> = self.clients.lives().map(|(process, _)| process).collect();
+        polled.extend(self.clients.lives().map(|(_, life)| watch(life)));
         if let Some(peers) = &self.peers {
             polled.extend([watch(peers.descriptor()), watch(peers.copies.events())]);
         }
@@ -375,7 +376,7 @@ impl Agent {
                 Quiet::Unknown => !is_open(),
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
-        if quiet && !self.any_dies(&generation.writers) {
+        if quiet && !self.clients.any_dies(&generation.writers) {
             if self.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
             {
                 return Ok(());
@@ -395,8 +396,44 @@ impl Agent {
             self.written += stat.size;
             self.tell_readers(area);
             self.offer(area, stat.size, stat.mode & 0o7777);
-            return self.keep(area);
+            let (jobs, clients) = (&self.jobs, &self.clients);
+            return self.survivors.keep(area, &mut self.registry, &self.areas, jobs, clients);
         }
+        Ok(())
+    }
+
+    /// Writes what has changed of files whose generations survive.
+    fn save(&mut self) {
+        self.survivors.save(&mut self.registry, &self.areas, &self.jobs, &self.clients);
+    }
+
+    /// Makes sure that what an earlier agent has left for the files of a rule is known.
+    ///
+    /// # Errors
+    /// Its directory cannot be used.
+    fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
+        let directory = options.spill.as_ref().filter(|_| options.survives);
+        directory.map_or(Ok(()), |directory| self.find_in(directory))
+    }
+
+    /// The same for all that is in a directory.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
+        if self.survivors.knows(directory) {
+            return Ok(());
+        }
+        let mut recovery = Recovery {
+            survivors: &mut self.survivors,
+            registry: &mut self.registry,
+            areas: &mut self.areas,
+            jobs: &mut self.jobs,
+            clients: &mut self.clients,
+            last: &mut self.last,
+        };
+        recovery.take(directory, &self.place)?;
+        self.settle();
         Ok(())
     }
 

@@ -142,7 +142,10 @@ impl Agent {
             }
             Request::Stat(path, options) => self.stat(process, &path, options),
             Request::List(dir, after, view) => self.list(process, &dir, &after, view),
-            Request::Goodbye => self.take_leave(process),
+            Request::Goodbye => {
+                self.take_leave(process);
+                Reply::Done
+            }
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
         })
     }
@@ -316,15 +319,6 @@ impl Agent {
         if write && self.has_announced(area, process) {
             self.announce(area, process, Before::All);
         }
-        Reply::Done
-    }
-
-    /// The process ends in order from now on.
-    fn take_leave(&mut self, process: Process) -> Reply {
-        if let Some(client) = self.clients.get_mut(&process) {
-            client.orderly = true;
-        }
-        self.touch_written_by(process);
         Reply::Done
     }
 

@@ -105,7 +105,7 @@ impl Agent {
         // How a writer ended must be known before what it wrote counts.
         self.lose_the_dead();
         let Some((true, writers, granted)) = copy(self) else { return true };
-        if self.any_dies(&writers) {
+        if self.clients.any_dies(&writers) {
             return true;
         }
         self.push(key, Then::Stored(granted));
@@ -168,7 +168,7 @@ impl Agent {
                 let is_all = copy.is_some_and(|copy| copy.dirty && copy.granted == granted);
                 let is_quiet = copies.is_some_and(|copies| copies.is_quiet(key));
                 let writers = copy.map(|copy| copy.writers.clone()).unwrap_or_default();
-                if !is_all || !is_quiet || self.any_dies(&writers) {
+                if !is_all || !is_quiet || self.clients.any_dies(&writers) {
                     return;
                 }
                 self.say(key.0, &Message::Stored(key.1, granted));

@@ -101,7 +101,8 @@ impl Agent {
             512 * stat.blocks,
             quoted(match &generation.home {
                 Home::Directory(directory, _) => directory,
-                Home::Memory | Home::Moving(_) => self.spool_of(area).unwrap_or("memory"),
+                Home::Memory | Home::Moving(_) =>
+                    self.survivors.directory(area).unwrap_or("memory"),
             }),
             quoted(&generation.maker),
             generation.read,

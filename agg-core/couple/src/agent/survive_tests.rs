@@ -1,5 +1,6 @@
 //! Readers get each generation once and in its order, however many agents die meanwhile.
 
+use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Options, Who};
@@ -139,8 +140,7 @@ impl Scene {
     fn enter(&mut self, part: usize) {
         let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
-        let known = agent.clients.iter().find(|(_, one)| one.pid == client.pid);
-        let process = match known.map(|(process, _)| *process) {
+        let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
                 agent.last += 1;
@@ -149,7 +149,7 @@ impl Scene {
                 let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
                 let label = format!("reader {part}");
                 agent.registry.join(process, Who { job, ranks: 1, family, label });
-                agent.clients.insert(process, client);
+                agent.clients.add(process, client);
                 process
             }
         };
@@ -296,7 +296,7 @@ proptest! {
         scene.agent().registry.end(WRITER, true);
         scene.agent().settle();
         prop_assert!(scene.agent().registry.generations.is_empty());
-        scene.agent().leave_spools();
+        scene.agent().survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
     }
@@ -309,7 +309,8 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
     scene.agent().lose_the_dead();
     scene.apply(Step::Write);
     assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
-    scene.agent().leave_spools();
+    let quit = scene.agent().quit;
+    scene.agent().survivors.leave(quit);
     let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
     assert_eq!(left, 0);
 }

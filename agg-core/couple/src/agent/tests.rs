@@ -1,5 +1,6 @@
 //! Requests of programs and the answers to them, without other processes.
 
+use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
 use crate::registry::{Ask, Options, Who};
@@ -173,12 +174,12 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
 fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let first = Sleeper::start();
-    scene.agent.clients.insert(1, ClientProcess::of(first.number()).unwrap().0);
+    scene.agent.clients.add(1, ClientProcess::of(first.number()).unwrap().0);
     let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
     drop(one);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     first.kill();
-    while !scene.agent.clients[&1].dies() {
+    while !scene.agent.clients.any_dies(&[1].into()) {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(other);
@@ -220,14 +221,13 @@ fn what_was_closed_before_an_open_is_complete_although_the_agent_has_not_seen_th
 fn a_writer_that_died_before_an_open_has_not_begun_what_that_writes() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let child = Sleeper::start();
-    scene.agent.clients.insert(1, ClientProcess::of(child.number()).unwrap().0);
+    scene.agent.clients.add(1, ClientProcess::of(child.number()).unwrap().0);
     let (_, file) = scene.open(1, true);
     drop(file);
     child.kill();
-    let events = libc::POLLIN;
-    let mut ended = libc::pollfd { fd: scene.agent.clients[&1].life(), events, revents: 0 };
-    // SAFETY: the kernel reads and writes one local entry.
-    assert_eq!(unsafe { libc::poll(&raw mut ended, 1, 30_000) }, 1);
+    while scene.agent.clients.ended().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let (handle, file) = scene.open(2, true);
     std::fs::File::from(file).write_all_at(b"second", 0).unwrap();
     assert_eq!(scene.call(2, Request::Close(handle, 0)).0, Reply::Done);

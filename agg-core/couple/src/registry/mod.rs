@@ -137,6 +137,12 @@ impl Registry {
         self.names.values().any(|name| name.dead.is_some())
     }
 
+    /// The options of the file of a generation.
+    pub(crate) fn options_of(&self, area: Area) -> Option<&Options> {
+        let generation = self.generations.get(&area)?;
+        self.names.get(&generation.path).map(|name| &name.options)
+    }
+
     /// The number that will be given next.
     pub(crate) fn next_number_of_all(&self) -> u64 {
         self.last + 1
@@ -152,6 +158,13 @@ impl Registry {
         self.touched.insert(path.to_vec());
     }
 
+    /// Something has changed that is known of a process which may write.
+    pub(crate) fn touch_written_by(&mut self, process: Process) {
+        let Some(job) = self.processes.get(&process).map(|who| who.job) else { return };
+        let written = self.names.iter().filter(|(_, name)| name.writer == Some(job));
+        self.touched.extend(written.map(|(path, _)| path.clone()));
+    }
+
     /// Files of which something has changed since the last call.
     pub(crate) fn touched(&mut self) -> BTreeSet<Path> {
         std::mem::take(&mut self.touched)
@@ -163,7 +176,8 @@ impl Registry {
         all.any(|one| one.state == State::Complete && one.handles.contains(&handle))
     }
 
-    fn number(&mut self) -> u64 {
+    /// A number that nothing has had.
+    pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }

@@ -1,9 +1,11 @@
 //! What an agent takes over from an earlier one.
 
-use super::super::Agent;
-use super::super::clients::ClientProcess;
+use super::super::clients::{ClientProcess, Clients, Numbers};
+use super::Survivors;
+use crate::areas::Areas;
+use crate::place::Place;
 use crate::registry::{
-    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Options, Path, Process, Reader,
+    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Path, Process, Reader, Registry,
     State, Stored, Who,
 };
 use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
@@ -25,26 +27,29 @@ struct Known {
 /// Processes of records, by number and start.
 type Recovered = BTreeMap<(u32, u64), Known>;
 
-impl Agent {
-    /// Makes sure that what an earlier agent has left for the files of a rule is known.
-    ///
-    /// # Errors
-    /// Its directory cannot be used.
-    pub(in crate::agent) fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
-        let directory = options.spill.as_ref().filter(|_| options.survives);
-        directory.map_or(Ok(()), |directory| self.find_in(directory))
-    }
+/// How an agent takes over a directory.
+pub(in crate::agent) struct Recovery<'a> {
+    pub(in crate::agent) survivors: &'a mut Survivors,
+    pub(in crate::agent) registry: &'a mut Registry,
+    pub(in crate::agent) areas: &'a mut Areas,
+    pub(in crate::agent) jobs: &'a mut Numbers,
+    pub(in crate::agent) clients: &'a mut Clients,
+    /// The last number of a process.
+    pub(in crate::agent) last: &'a mut u64,
+}
 
-    /// The same for all that is in a directory.
+impl Recovery<'_> {
+    /// Takes over all that is in a directory.
     ///
     /// # Errors
     /// It cannot be used.
-    pub(in crate::agent) fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
-        if self.spools.open.contains_key(directory) {
-            return Ok(());
-        }
-        let spool = Spool::open(directory, &self.place)?;
-        let found = spool.find(&self.spools.boot)?;
+    pub(in crate::agent) fn take(
+        &mut self,
+        directory: &Directory,
+        place: &Place,
+    ) -> io::Result<()> {
+        let spool = Spool::open(directory, place)?;
+        let found = spool.find(&self.survivors.boot)?;
         self.registry.count_behind(found.last);
         for (name, why) in found.strange {
             log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
@@ -53,14 +58,14 @@ impl Agent {
         for (number, record) in found.records {
             self.recover(&spool, directory, number, record, &mut recovered);
         }
-        self.spools.open.insert(directory.clone(), spool);
+        self.survivors.spools.insert(directory.clone(), spool);
         for ((pid, start), known) in recovered {
             let Known { process, has_open, writes } = known;
             match ClientProcess::of(pid.cast_signed()) {
                 Ok((mut client, _)) if client.start == start => {
                     // One that has nothing to write may end as it likes.
                     client.orderly = !writes;
-                    self.clients.insert(process, client);
+                    self.clients.add(process, client);
                 }
                 _ => self.registry.end(process, !has_open),
             }
@@ -68,7 +73,6 @@ impl Agent {
         for job in self.registry.aborted_without_processes() {
             self.registry.end_aborted(job);
         }
-        self.settle();
         Ok(())
     }
 
@@ -114,7 +118,7 @@ impl Agent {
             ..Name::default()
         };
         self.registry.names.insert(record.path.clone(), name);
-        self.spools.records.insert(record.path.clone(), (directory.clone(), number));
+        self.survivors.records.insert(record.path.clone(), (directory.clone(), number));
         self.registry.count_behind(number);
         for kept in record.generations {
             if let Err(error) = self.recover_generation(spool, directory, &record.path, &kept) {
@@ -165,8 +169,8 @@ impl Agent {
             return Err(io::Error::other("it has another name by now"));
         }
         self.areas.adopt(area, spool.kept(kept)?)?;
-        self.spools.areas.insert(area, directory.clone());
-        self.spools.named.insert(area);
+        self.survivors.areas.insert(area, directory.clone());
+        self.survivors.named.insert(area);
         let generation = Generation {
             path: path.clone(),
             number,
@@ -206,16 +210,15 @@ impl Agent {
     /// The process that a record tells of, which may be known.
     fn recover_process(&mut self, recorded: &ProcessRecord, recovered: &mut Recovered) -> Process {
         let key = (recorded.pid, recorded.start);
-        let is_it = |one: &ClientProcess| (one.pid.cast_unsigned(), one.start) == key;
-        let known = self.clients.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
+        let known = self.clients.find(recorded.pid.cast_signed(), recorded.start);
         if let Some(process) = known.or_else(|| recovered.get(&key).map(|known| known.process)) {
             return process;
         }
-        self.last += 1;
+        *self.last += 1;
+        let process = *self.last;
         let (job, family) = (self.jobs.of(&recorded.job), self.jobs.of(&recorded.family));
         let (ranks, label) = (recorded.ranks, recorded.label.clone());
-        self.registry.join(self.last, Who { job, ranks, family, label });
-        let process = self.last;
+        self.registry.join(process, Who { job, ranks, family, label });
         recovered.insert(key, Known { process, has_open: false, writes: false });
         process
     }
