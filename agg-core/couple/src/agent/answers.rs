@@ -9,18 +9,13 @@ use crate::registry::{Answer, Opening};
 use std::os::fd::AsRawFd;
 
 impl Agent {
-    /// Ends a wait.
+    /// Answers an open, or ends its wait.
     pub(super) fn answer(&mut self, waiting: &Waiting, answer: Answer) {
-        let path = waiting.path.clone();
-        self.answer_open(waiting, answer, &path);
-    }
-
-    pub(super) fn answer_open(&mut self, waiting: &Waiting, answer: Answer, path: &[u8]) {
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(self.told(&answer, path)),
-            Answer::Fail(number) => Reply::Failed(number, self.told(&answer, path)),
+            Answer::OnDisk => Reply::OnDisk(self.told(&answer, &waiting.path)),
+            Answer::Fail(number) => Reply::Failed(number, self.told(&answer, &waiting.path)),
         };
         self.reply(waiting.link, &reply, None);
         self.settle();

@@ -232,13 +232,8 @@ impl Agent {
     /// A connection has ended.
     pub(super) fn hang_up(&mut self, link: u64) {
         let Some(ended) = self.links.remove(&link) else { return };
-        let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, w)| w.link == link).map(|(wait, _)| *wait).collect();
-        for wait in waits {
-            self.waits.remove(&wait);
-            self.registry.forget_wait(wait);
-        }
-        self.forget_records(link);
+        self.waits.take(&mut self.registry, |one| one.link == link);
+        self.steps.cancel(link);
         self.cancel_away(link);
         self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
         let Some(process) = ended.process else { return };

@@ -1,11 +1,13 @@
 //! Connections of programs: taken, heard, answered and refused.
 
 use super::Agent;
+use crate::peers::{Message, Ticket};
 use crate::place;
 use crate::protocol::{Packets, Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -203,15 +205,28 @@ impl Agent {
 
     /// An open that waits is not wanted any more.
     pub(super) fn cancel(&mut self, link: u64) {
-        if self.forget_records(link) {
+        if self.steps.cancel(link) {
             self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
             return;
         }
-        let found = self.waits.iter().find(|(_, one)| one.link == link).map(|(wait, _)| *wait);
-        let Some(wait) = found else { return self.cancel_away(link) };
-        self.waits.remove(&wait);
-        self.registry.forget_wait(wait);
+        if self.waits.take(&mut self.registry, |one| one.link == link).is_empty() {
+            return self.cancel_away(link);
+        }
         self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
+    }
+
+    /// An open that an owner was asked for, and has not answered, is not wanted any more.
+    pub(super) fn cancel_away(&mut self, link: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
+        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
+        let waiting: Vec<(u64, Peer, Process)> =
+            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
+        for (ticket, peer, process) in waiting {
+            let request = Request::Cancel.encode();
+            // A connection that has ended is told soon, with all its tickets.
+            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
+        }
     }
 }
 

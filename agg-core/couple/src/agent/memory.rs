@@ -103,8 +103,7 @@ impl Agent {
 
     /// The same for writers that wait.
     pub(super) fn measure_for_waits(&mut self) {
-        let writers = self.waits.values().filter(|waiting| waiting.access.write);
-        let next = writers.map(|waiting| self.registry.expected(&waiting.path, None)).max();
+        let next = self.waits.written().map(|path| self.registry.expected(path, None)).max();
         if let Some(next) = next {
             self.measure(next);
         }

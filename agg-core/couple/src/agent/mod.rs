@@ -46,6 +46,7 @@ use crate::areas::{Areas, Quiet};
 use crate::keeper::Keeper;
 use crate::peers::{ALL, Peers};
 use crate::place::Place;
+use crate::protocol::Reply;
 use crate::registry::{Directory, Effect, Options, Process, Registry, State};
 use crate::spares::Spares;
 use aggio_base::log;
@@ -63,7 +64,7 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 use survive::{Recovery, Survivors};
-use waits::Waiting;
+use waits::Waits;
 
 /// How often a file is looked at after a description that could write was closed, once a
 /// millisecond.
@@ -88,7 +89,7 @@ pub struct Agent {
     pages: memory::Pages,
     links: BTreeMap<u64, Link>,
     clients: Clients,
-    waits: BTreeMap<u64, Waiting>,
+    waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
     /// Generations of which other nodes were told something that they have not done yet.
@@ -104,7 +105,6 @@ pub struct Agent {
     catches_up: bool,
     began: Instant,
     idle_since: Option<Instant>,
-    told_cycle: bool,
     /// Bytes of all generations that became complete.
     written: u64,
     /// Bytes of memory that there were at most.
@@ -114,9 +114,7 @@ pub struct Agent {
     quit: bool,
     keeper: Option<Keeper>,
     aside: aside::Aside,
-    /// Generations whose records are read while they are written, and who waits for more.
-    steps: BTreeMap<u64, step::Step>,
-    record_waits: Vec<step::Waits>,
+    steps: step::Steps,
     /// Errors of files that their writers have not been told.
     troubles: BTreeMap<Vec<u8>, (i32, String)>,
     failed: Vec<disk::Failed>,
@@ -152,7 +150,7 @@ impl Agent {
             pages: memory::Pages::default(),
             links: BTreeMap::new(),
             clients: Clients::default(),
-            waits: BTreeMap::new(),
+            waits: Waits::default(),
             peers,
             pending: BTreeMap::new(),
             pulls: pulls::Pulls::default(),
@@ -162,7 +160,6 @@ impl Agent {
             catches_up: false,
             began: Instant::now(),
             idle_since: None,
-            told_cycle: false,
             written: 0,
             peak: 0,
             folders: spill::Folders::default(),
@@ -170,8 +167,7 @@ impl Agent {
             quit: false,
             keeper: None,
             aside: aside::Aside::new()?,
-            steps: BTreeMap::new(),
-            record_waits: Vec::new(),
+            steps: step::Steps::default(),
             troubles: BTreeMap::new(),
             failed: Vec::new(),
             limit: spare_memory::limit().unwrap_or(0) / 2,
@@ -264,6 +260,34 @@ impl Agent {
         Ok(())
     }
 
+    /// How long nothing has to be done unless something happens.
+    fn until_next(&self) -> Option<Duration> {
+        let reminder = self.waits.next();
+        let again = self.failed.iter().map(|failed| failed.again).min();
+        let folders = self.folders.again;
+        let end = self.idle_since.map(|since| since + self.linger());
+        let is_closing = |peers: &Peers| !peers.closing.is_empty();
+        let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
+        let look = looks.then(Instant::now);
+        let spare = self.spares.until();
+        let records = self.steps.next();
+        let next = [reminder, again, folders, end, look, spare, records, self.listener.rests];
+        let next = next.into_iter().flatten().min();
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        next.into_iter().chain(peers).min()
+    }
+
+    /// Tells of waits that have lasted another minute.
+    fn remind(&mut self) {
+        let mut all = self.steps.reminders(&self.registry);
+        all.extend(self.waits.reminders(&self.registry, &self.areas));
+        for (link, text) in all {
+            log!(Level::Warn, "agent: {text}");
+            self.reply(link, &Reply::Waits(text), None);
+        }
+    }
+
     /// Does what the registry wants done, until nothing changes any more.
     fn settle(&mut self) {
         self.free_left();
@@ -273,15 +297,16 @@ impl Agent {
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
             self.measure_for_waits();
-            if let Some((wait, answer)) = self.registry.ready() {
-                let Some(waiting) = self.waits.remove(&wait) else { continue };
+            if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
                 self.answer(&waiting, answer);
             } else if !self.move_ahead() && !self.registry.has_effects() {
                 break;
             }
         }
         self.answer_pending();
-        self.answer_records();
+        for (link, reply) in self.steps.answers(&mut self.registry) {
+            self.reply(link, &reply, None);
+        }
     }
 
     /// Carries out what is to be done with memory; the number of the first error, if any.
@@ -317,7 +342,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Free(area) => {
-                        self.steps.remove(&area);
+                        self.steps.remove(area);
                         self.free(area);
                         self.free_hosted(area);
                         self.end_pending(area);

@@ -291,7 +291,7 @@ impl Agent {
         if self.aside.cut(area) {
             return Ok(());
         }
-        self.spoil(area);
+        self.steps.spoil(area, &mut self.registry);
         let peers = self.peers.as_ref();
         let hosted = peers.and_then(|peers| peers.hosted.get(&area));
         let (writers, shared) =
@@ -370,17 +370,12 @@ impl Agent {
         let opens =
             self.registry.opens.values().filter(|open| open.process == remote && open.write);
         let areas: Vec<Area> = opens.map(|open| open.area).collect();
-        let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, w)| w.process == remote).map(|(wait, _)| *wait).collect();
-        for wait in waits {
-            if let Some(waiting) = self.waits.remove(&wait)
-                && let Some(peers) = &mut self.peers
-            {
-                peers.answers.remove(&waiting.link);
-            }
-            self.registry.forget_wait(wait);
+        let waits = self.waits.take(&mut self.registry, |one| one.process == remote);
+        let mut ended = self.steps.forget(remote);
+        ended.extend(waits.iter().map(|(waiting, _)| waiting.link));
+        if let Some(peers) = &mut self.peers {
+            ended.iter().for_each(|link| _ = peers.answers.remove(link));
         }
-        self.forget_records_of(remote);
         let job = self.registry.processes.get(&remote).map(|who| who.job);
         self.registry.end(remote, orderly);
         job.into_iter().for_each(|job| self.jobs.forget_process(job));

@@ -5,13 +5,12 @@ use super::away::Way;
 use super::clients::Hello;
 use super::pulls::After;
 use super::step::Gathering;
-use super::waits::{Access, Waiting};
+use super::waits::{Access, Since, Waiting};
 use crate::peers::ALL;
 use crate::protocol::{Before, Reply, Request};
-use crate::registry::{Answer, Area, Ask, Handle, Options, Process};
+use crate::registry::{Answer, Area, Ask, Handle, Options, Process, Registry};
 use aggio_base::Extent;
 use std::io;
-use std::time::Instant;
 
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
@@ -93,8 +92,8 @@ impl Agent {
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
                 let access = Access { read, write: ask.write, append };
-                let (since, path) = (Instant::now(), ask.path.clone());
-                let waiting = Waiting { link, process, access, since, told: 0, mode, parts, path };
+                let (since, path) = (Since::now(), ask.path.clone());
+                let waiting = Waiting { link, process, access, since, mode, parts, path };
                 let ask = Ask { tells: parts, ..ask };
                 self.open(waiting, ask, blocking);
                 return None;
@@ -108,10 +107,7 @@ impl Agent {
             Request::Announce(handle, before) => {
                 self.gather_records(link, process, handle, before)?
             }
-            Request::Records(handle, told) => {
-                self.serve_records(link, process, handle, told);
-                return None;
-            }
+            Request::Records(handle, told) => self.records(link, process, handle, told)?,
             Request::Withdraw(handle) => {
                 self.registry.withdraw(process, handle);
                 Reply::Done
@@ -120,7 +116,7 @@ impl Agent {
             Request::ChildLost(handle) => self.lose_child(process, handle),
             Request::Wrote(handle, _) => match self.registry.wrote(process, handle) {
                 true => Reply::Done,
-                false => self.lost(process, handle),
+                false => lost(&mut self.registry, process, handle),
             },
             Request::Fetch(handle, extents) => self.fetch_here(link, handle, &extents)?,
             // The bytes that others see are those of this node.
@@ -175,8 +171,17 @@ impl Agent {
             self.measure_for(&ask.path);
         }
         match self.registry.open(waiting.process, &ask) {
-            Answer::Wait if blocking => self.make_wait(waiting, ask),
-            answer => self.answer_open(&waiting, answer, &ask.path),
+            Answer::Wait if blocking => {
+                self.let_wait(waiting.link);
+                self.last += 1;
+                self.waits.add(self.last, waiting, ask, &mut self.registry);
+                self.settle();
+                let cycle = self.waits.cycle(&self.registry);
+                cycle
+                    .into_iter()
+                    .for_each(|(link, text)| _ = self.reply(link, &Reply::Waits(text), None));
+            }
+            answer => self.answer(&waiting, answer),
         }
     }
 
@@ -237,7 +242,7 @@ impl Agent {
 
     fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
-            return self.lost(process, handle);
+            return lost(&mut self.registry, process, handle);
         };
         let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
         let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
@@ -248,7 +253,7 @@ impl Agent {
 
     fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
-            let reply = self.lost(process, handle);
+            let reply = lost(&mut self.registry, process, handle);
             self.registry.close(process, handle, 0, false);
             return reply;
         };
@@ -263,7 +268,7 @@ impl Agent {
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
         if let Some(open) = self.registry.opens.get(&handle).copied() {
             let is_first = self.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
-            let what = match self.has_announced(open.area, process) {
+            let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
             };
@@ -286,7 +291,8 @@ impl Agent {
     ) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.is_step(open.area)) && self.gathers(open?.area, link, what)
+        if open.is_some_and(|open| self.registry.is_step(open.area))
+            && self.gathers(open?.area, link, what)
         {
             self.settle();
             return None;
@@ -299,25 +305,41 @@ impl Agent {
         let open = self.registry.opens.get(&handle).copied();
         match open.filter(|open| open.write && open.process == process) {
             Some(open) => {
-                self.announce(open.area, process, before);
+                self.steps.announce(open.area, process, before, &mut self.registry, &self.areas);
                 Reply::Done
             }
-            None => self.lost(process, handle),
+            None => lost(&mut self.registry, process, handle),
         }
+    }
+
+    /// The records that a reader may have, now or when there are more than it knows. `None` if the
+    /// answer comes later.
+    fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
+        if let Some(area) = self.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.registry, &self.areas);
+        }
+        let reply = self.steps.records(process, handle, told, &mut self.registry);
+        if reply.is_none() {
+            self.let_wait(link);
+            self.steps.wait(link, process, handle, told);
+            self.settle();
+        }
+        reply
     }
 
     /// A process has synchronised what it has open.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle) else {
-            return self.lost(process, handle);
+            return lost(&mut self.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
         if self.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
             self.tell_readers(area);
         }
-        if write && self.has_announced(area, process) {
-            self.announce(area, process, Before::All);
+        if write && self.steps.has_announced(area, process) {
+            let (registry, areas) = (&mut self.registry, &self.areas);
+            self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done
     }
@@ -326,7 +348,7 @@ impl Agent {
     fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
         match self.registry.spoil(process, handle) {
             true => Reply::Done,
-            false => self.lost(process, handle),
+            false => lost(&mut self.registry, process, handle),
         }
     }
 
@@ -334,21 +356,7 @@ impl Agent {
     fn lose_child(&mut self, process: Process, handle: u64) -> Reply {
         match self.registry.lose_child(process, handle) {
             true => Reply::Done,
-            false => self.lost(process, handle),
-        }
-    }
-
-    /// What is said of an open that is none any more.
-    pub(super) fn lost(&mut self, process: Process, handle: u64) -> Reply {
-        let loss = self.registry.loss(handle);
-        match loss.map(|(number, text)| (number, text.to_owned())) {
-            Some((number, text)) => Reply::Failed(number, text),
-            // An earlier agent was told, and did not come to say so.
-            None if self.registry.has_completed(handle) => Reply::Done,
-            None => {
-                self.registry.report_aborted(process, handle);
-                unknown()
-            }
+            false => lost(&mut self.registry, process, handle),
         }
     }
 
@@ -372,6 +380,19 @@ impl Agent {
         };
         Reply::Stat(found)
     }
+}
+
+/// What is said of an open that is none any more.
+pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) -> Reply {
+    if let Some((number, text)) = registry.loss(handle) {
+        return Reply::Failed(number, text.to_owned());
+    }
+    // An earlier agent was told, and did not come to say so.
+    if registry.has_completed(handle) {
+        return Reply::Done;
+    }
+    registry.report_aborted(process, handle);
+    unknown()
 }
 
 /// What is said of an open file that this agent does not know: one of an earlier agent.

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::pulls::After;
+use super::serve::lost;
 use super::step::Gathering;
 use super::waits::Waiting;
 use crate::peers::differences::{self, Differences};
@@ -236,7 +237,7 @@ impl Agent {
         let Some(hosted) = peers.and_then(|peers| peers.hosted.get(&area)) else { return false };
         let (process, news) = match what {
             Gathering::Sync(process, _) => (process, News::ALL),
-            Gathering::Announce(process, ..) => (process, self.news(area)),
+            Gathering::Announce(process, ..) => (process, self.steps.news(area)),
         };
         let node = self.registry.node(process);
         let others: Vec<Peer> =
@@ -278,7 +279,7 @@ impl Agent {
     ) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).copied();
         let Some(open) = open.filter(|open| open.write && open.process == process) else {
-            return Some(self.lost(process, handle));
+            return Some(lost(&mut self.registry, process, handle));
         };
         if let Some(peers) = &mut self.peers {
             peers.locations.cut(open.area, size);

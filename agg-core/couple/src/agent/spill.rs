@@ -4,7 +4,7 @@
 use super::Agent;
 use crate::folder::{Folder, Refused};
 use crate::protocol::Reply;
-use crate::registry::{Area, Directory, Options};
+use crate::registry::{Area, Directory, Options, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_config::settings::couple::Full;
@@ -143,11 +143,10 @@ impl Agent {
     fn is_moving(&self) -> bool {
         self.registry.is_moving()
     }
+}
 
-    /// The directories that are full, as `aggio couple` shows them.
-    pub(super) fn full_folders(&self) -> impl Iterator<Item = (Directory, String)> {
-        self.registry.full_directories().map(|(directory, error)| {
-            (directory.clone(), io::Error::from_raw_os_error(error).to_string())
-        })
-    }
+/// The directories that are full, and the errors that said so.
+pub(super) fn full(registry: &Registry) -> impl Iterator<Item = (&Directory, io::Error)> {
+    let full = registry.full_directories();
+    full.map(|(directory, number)| (directory, io::Error::from_raw_os_error(number)))
 }

@@ -1,6 +1,6 @@
 //! What the agent knows, as JSON for `aggio couple`.
 
-use super::Agent;
+use super::{Agent, spill};
 use crate::registry::{Home, State};
 use std::fmt::{self, Write};
 
@@ -59,10 +59,14 @@ impl Agent {
                 )
             })
         });
-        let full = self.full_folders().map(|(directory, error)| {
-            format!("{{\"directory\":{},\"error\":{}}}", quoted(&directory), quoted(&error))
+        let full = spill::full(&self.registry).map(|(directory, error)| {
+            format!(
+                "{{\"directory\":{},\"error\":{}}}",
+                quoted(directory),
+                quoted(&error.to_string())
+            )
         });
-        let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
+        let waits = self.waits.describe(&self.registry, &self.areas);
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\

@@ -86,12 +86,7 @@ impl Registry {
         self.waits.insert(wait, (process, ask));
     }
 
-    /// Ends a wait that nobody is interested in any more.
-    pub fn forget_wait(&mut self, wait: u64) {
-        self.waits.remove(&wait);
-    }
-
-    /// The same; what it was for.
+    /// Ends a wait that nobody is interested in any more; what it was for.
     pub(crate) fn take_wait(&mut self, wait: u64) -> Option<Ask> {
         self.waits.remove(&wait).map(|(_, ask)| ask)
     }
@@ -187,7 +182,7 @@ impl Registry {
     }
 
     /// The newest generation of a name.
-    fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
+    pub(crate) fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
         let area = *self.names.get(path)?.generations.values().next_back()?;
         self.generations.get(&area).map(|generation| (area, generation))
     }
