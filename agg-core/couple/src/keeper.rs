@@ -2,6 +2,7 @@
 
 use crate::areas::copy_into;
 use crate::registry::Area;
+use crate::worker::Worker;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -9,9 +10,9 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What is to be done.
+#[derive(Debug)]
 enum Job {
     /// Store these bytes under this name.
     Store(Area, OwnedFd, Vec<u8>),
@@ -31,32 +32,19 @@ pub(crate) enum Done {
 /// The thread, and what it has done.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    jobs: Sender<Job>,
-    done: Receiver<Done>,
-    wake: OwnedFd,
+    worker: Worker<Job, Done>,
     /// Jobs that have not been done.
     pub(crate) pending: usize,
 }
 
 impl Keeper {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let wake = unsafe { OwnedFd::from_raw_fd(fd) };
-        let ((jobs, work), (tell, done)) = (channel(), channel());
-        let bell = wake.try_clone()?;
-        let run = move || serve(&work, &tell, &File::from(bell));
-        std::thread::Builder::new().name("aggio-keeper".into()).spawn(run)?;
-        Ok(Self { jobs, done, wake, pending: 0 })
+        Ok(Self { worker: Worker::start("aggio-keeper", carry_out)?, pending: 0 })
     }
 
     /// Readable when something is done.
     pub(crate) fn events(&self) -> RawFd {
-        self.wake.as_raw_fd()
+        self.worker.results.events()
     }
 
     /// Stores the bytes of `file` under `path`.
@@ -76,38 +64,28 @@ impl Keeper {
     }
 
     fn send(&mut self, job: Job) -> io::Result<()> {
-        let ended = |_| io::Error::other("the thread that stores generations has ended");
-        self.jobs.send(job).map_err(ended)?;
+        if !self.worker.order(job) {
+            return Err(io::Error::other("the thread that stores generations has ended"));
+        }
         self.pending += 1;
         Ok(())
     }
 
     /// What was done since the last call.
     pub(crate) fn results(&mut self) -> Vec<Done> {
-        let mut count = [0u8; 8];
-        // SAFETY: the kernel writes eight bytes into the local array.
-        unsafe { libc::read(self.events(), count.as_mut_ptr().cast(), count.len()) };
-        let found: Vec<_> = self.done.try_iter().collect();
+        let found = self.worker.results.take();
         self.pending -= found.len();
         found
     }
 }
 
-fn serve(work: &Receiver<Job>, tell: &Sender<Done>, bell: &File) {
-    for job in work {
-        let result = match job {
-            Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
-            Job::Remove(path) => {
-                let result = remove(&path);
-                Done::Removed(path, result)
-            }
-        };
-        if tell.send(result).is_err() {
-            return;
+fn carry_out(job: Job) -> Done {
+    match job {
+        Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
+        Job::Remove(path) => {
+            let removed = remove(&path);
+            Done::Removed(path, removed)
         }
-        let mut bell = bell;
-        // A counter that is full wakes the agent as well.
-        let _ = io::Write::write_all(&mut bell, &1u64.to_ne_bytes());
     }
 }
 

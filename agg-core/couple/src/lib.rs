@@ -21,6 +21,7 @@ mod spares;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 pub use classic::{NUMBER, covers_number};
 pub use client::{

@@ -128,11 +128,11 @@ impl Agent {
 
     /// A ticket for what a program wants of `peer`, who knows the process from now on.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
-        self.last += 1;
+        let ticket = self.registry.number();
         if let Some(found) = self.links.get_mut(&link) {
             found.waits = true;
         }
-        let Some(peers) = &mut self.peers else { return self.last };
+        let Some(peers) = &mut self.peers else { return ticket };
         if peers.joined.insert((peer, process))
             && let Some(who) = self.registry.processes.get(&process)
         {
@@ -151,7 +151,7 @@ impl Agent {
             // A connection that has ended is told soon, with all its tickets.
             let _ = peers.say(peer, &Message::Join(process, remote), Body::None);
         }
-        self.last
+        ticket
     }
 
     pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {

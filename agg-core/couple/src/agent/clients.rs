@@ -212,10 +212,10 @@ impl Agent {
         let process = match self.clients.find(pid, client.start) {
             Some(process) => process,
             None => {
-                self.last += 1;
-                self.registry.join(self.last, hello.who(&client, session, &mut self.jobs));
-                self.clients.add(self.last, client);
-                self.last
+                let process = self.registry.number();
+                self.registry.join(process, hello.who(&client, session, &mut self.jobs));
+                self.clients.add(process, client);
+                process
             }
         };
         if self.clients.set_orderly(process, false) {

@@ -139,8 +139,7 @@ impl Agent {
                 log!(Level::Warn, "agent: more than {CONNECTIONS} connections; one was refused");
                 continue;
             }
-            self.last += 1;
-            self.links.insert(self.last, Link::new(packets));
+            self.links.insert(self.registry.number(), Link::new(packets));
         }
     }
 

@@ -122,7 +122,6 @@ pub struct Agent {
     limit: u64,
     /// It was started by hand: it stays until the first program has come.
     stays: bool,
-    last: u64,
 }
 
 impl Agent {
@@ -172,7 +171,6 @@ impl Agent {
             failed: Vec::new(),
             limit: spare_memory::limit().unwrap_or(0) / 2,
             stays: false,
-            last: 0,
         }))
     }
 
@@ -455,7 +453,6 @@ impl Agent {
             areas: &mut self.areas,
             jobs: &mut self.jobs,
             clients: &mut self.clients,
-            last: &mut self.last,
         };
         recovery.take(directory, &self.place)?;
         self.settle();

@@ -163,8 +163,7 @@ impl Agent {
     }
 
     fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
-        self.last += 1;
-        let process = self.last;
+        let process = self.registry.number();
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
         let who = Who {
             job: self.jobs.of(&who.job),
@@ -230,8 +229,7 @@ impl Agent {
             _ => None,
         };
         self.catch_up(&request);
-        self.last += 1;
-        let link = self.last;
+        let link = self.registry.number();
         if let Some(peers) = &mut self.peers {
             peers.answers.insert(link, (peer, ticket));
         }

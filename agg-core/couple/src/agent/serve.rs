@@ -173,8 +173,7 @@ impl Agent {
         match self.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
                 self.let_wait(waiting.link);
-                self.last += 1;
-                self.waits.add(self.last, waiting, ask, &mut self.registry);
+                self.waits.add(waiting, ask, &mut self.registry);
                 self.settle();
                 let cycle = self.waits.cycle(&self.registry);
                 cycle

@@ -190,7 +190,6 @@ mod tests {
         registry: Registry,
         jobs: Numbers,
         clients: Clients,
-        last: u64,
     }
 
     impl Known {
@@ -203,7 +202,6 @@ mod tests {
                 areas,
                 jobs: &mut known.jobs,
                 clients: &mut known.clients,
-                last: &mut known.last,
             };
             recovery.take(directory, place).unwrap();
             known

@@ -111,7 +111,6 @@ impl Scene {
             std::thread::sleep(std::time::Duration::from_millis(2));
         };
         agent.find_survivors(&self.options).unwrap();
-        agent.last += 1000;
         self.agent = Some(agent);
         let who = |agent: &mut Agent, text: &str| {
             let number = agent.jobs.of(text);
@@ -143,8 +142,7 @@ impl Scene {
         let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                agent.last += 1;
-                let process = agent.last;
+                let process = agent.registry.number();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
                 let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
                 let label = format!("reader {part}");

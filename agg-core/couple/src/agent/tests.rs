@@ -32,7 +32,6 @@ impl Scene {
             agent.links.insert(process, Link { process: Some(process), ..Link::new(packets) });
             ends.insert(process, end);
         }
-        agent.last = 1000;
         Self { agent, ends, _scratch: scratch }
     }
 

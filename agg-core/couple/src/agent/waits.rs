@@ -99,7 +99,8 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    pub(super) fn add(&mut self, wait: u64, waiting: Waiting, ask: Ask, registry: &mut Registry) {
+    pub(super) fn add(&mut self, waiting: Waiting, ask: Ask, registry: &mut Registry) {
+        let wait = registry.number();
         registry.wait(wait, waiting.process, ask);
         self.waits.insert(wait, waiting);
     }
@@ -178,7 +179,7 @@ mod tests {
         let (access, since) = (Access { read: true, write: false, append: false }, Since::now());
         let (link, mode) = (process, 0);
         let waiting = Waiting { link, process, access, since, mode, parts: false, path };
-        waits.add(100 + process, waiting, ask, registry);
+        waits.add(waiting, ask, registry);
     }
 
     #[test]
@@ -188,14 +189,14 @@ mod tests {
         wait(&mut waits, &mut registry, 1, "/d/one");
         wait(&mut waits, &mut registry, 2, "/d/two");
         assert!(waits.reminders(&registry, &areas).is_empty());
-        waits.waits.get_mut(&101).unwrap().since.began -= REMINDS;
+        waits.waits.values_mut().next().unwrap().since.began -= REMINDS;
         let text =
             "/d/one: p1 has waited 60 s for generation 1; no program has opened it for writing";
         assert_eq!(waits.reminders(&registry, &areas), [(1, text.to_owned())]);
         assert!(waits.reminders(&registry, &areas).is_empty());
         assert_eq!(waits.describe(&registry, &areas).count(), 2);
         assert_eq!(waits.take(&mut registry, |one| one.process == 1).len(), 1);
-        assert_eq!(registry.waits.keys().collect::<Vec<_>>(), [&102]);
-        assert_eq!(waits.next(), Some(waits.waits[&102].since.next()));
+        assert!(registry.waits.keys().eq(waits.waits.keys()));
+        assert_eq!(waits.next(), waits.waits.values().next().map(|one| one.since.next()));
     }
 }

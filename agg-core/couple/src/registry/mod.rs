@@ -171,7 +171,7 @@ impl Registry {
         all.any(|one| one.state == State::Complete && one.handles.contains(&handle))
     }
 
-    /// A number that nothing has had.
+    /// A number that nothing else has: no generation, open, process, connection, wait or ticket.
     pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last

@@ -34,8 +34,6 @@ pub(in crate::agent) struct Recovery<'a> {
     pub(in crate::agent) areas: &'a mut Areas,
     pub(in crate::agent) jobs: &'a mut Numbers,
     pub(in crate::agent) clients: &'a mut Clients,
-    /// The last number of a process.
-    pub(in crate::agent) last: &'a mut u64,
 }
 
 impl Recovery<'_> {
@@ -214,8 +212,7 @@ impl Recovery<'_> {
         if let Some(process) = known.or_else(|| recovered.get(&key).map(|known| known.process)) {
             return process;
         }
-        *self.last += 1;
-        let process = *self.last;
+        let process = self.registry.number();
         let (job, family) = (self.jobs.of(&recorded.job), self.jobs.of(&recorded.family));
         let (ranks, label) = (recorded.ranks, recorded.label.clone());
         self.registry.join(process, Who { job, ranks, family, label });
