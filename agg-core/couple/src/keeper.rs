@@ -1,19 +1,18 @@
-//! A thread that stores generations on disk, in the order in which they became complete.
+//! How generations are stored on disk.
 
 use crate::areas::copy_into;
 use crate::registry::Area;
-use crate::worker::Worker;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What is to be done.
 #[derive(Debug)]
-enum Job {
+pub(crate) enum Job {
     /// Store these bytes under this name.
     Store(Area, OwnedFd, Vec<u8>),
     /// Remove this name.
@@ -29,57 +28,8 @@ pub(crate) enum Done {
     Removed(Vec<u8>, io::Result<()>),
 }
 
-/// The thread, and what it has done.
-#[derive(Debug)]
-pub(crate) struct Keeper {
-    worker: Worker<Job, Done>,
-    /// Jobs that have not been done.
-    pub(crate) pending: usize,
-}
-
-impl Keeper {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { worker: Worker::start("aggio-keeper", carry_out)?, pending: 0 })
-    }
-
-    /// Readable when something is done.
-    pub(crate) fn events(&self) -> RawFd {
-        self.worker.results.events()
-    }
-
-    /// Stores the bytes of `file` under `path`.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub(crate) fn store(&mut self, area: Area, file: OwnedFd, path: Vec<u8>) -> io::Result<()> {
-        self.send(Job::Store(area, file, path))
-    }
-
-    /// Removes `path`, if it is there.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub(crate) fn remove(&mut self, path: Vec<u8>) -> io::Result<()> {
-        self.send(Job::Remove(path))
-    }
-
-    fn send(&mut self, job: Job) -> io::Result<()> {
-        if !self.worker.order(job) {
-            return Err(io::Error::other("the thread that stores generations has ended"));
-        }
-        self.pending += 1;
-        Ok(())
-    }
-
-    /// What was done since the last call.
-    pub(crate) fn results(&mut self) -> Vec<Done> {
-        let found = self.worker.results.take();
-        self.pending -= found.len();
-        found
-    }
-}
-
-fn carry_out(job: Job) -> Done {
+/// Stores or removes.
+pub(crate) fn carry_out(job: Job) -> Done {
     match job {
         Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
         Job::Remove(path) => {
@@ -143,17 +93,6 @@ fn beside(path: &[u8]) -> io::Result<OsString> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{FileExt, PermissionsExt};
-    use std::time::{Duration, Instant};
-
-    fn wait(keeper: &mut Keeper, count: usize) -> Vec<Done> {
-        let (mut found, began) = (Vec::new(), Instant::now());
-        while found.len() < count {
-            assert!(began.elapsed() < Duration::from_secs(20));
-            found.extend(keeper.results());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        found
-    }
 
     fn bytes(text: &str) -> OwnedFd {
         let file = tempfile::tempfile().unwrap();
@@ -163,38 +102,34 @@ mod tests {
     }
 
     #[test]
-    fn generations_are_stored_in_their_order_and_nothing_else_is_left() {
+    fn generations_are_stored_one_over_the_other_and_nothing_else_is_left() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("f");
         let name = || path.as_os_str().as_bytes().to_vec();
-        let mut keeper = Keeper::new().unwrap();
         for (area, text) in [(1, "one"), (2, "two")] {
-            keeper.store(area, bytes(text), name()).unwrap();
+            let done = carry_out(Job::Store(area, bytes(text), name()));
+            assert!(matches!(done, Done::Stored(number, Ok(())) if number == area));
         }
-        let results = wait(&mut keeper, 2);
-        assert!(matches!(&results[..], [Done::Stored(1, Ok(())), Done::Stored(2, Ok(()))]));
         let found = std::fs::read(&path).unwrap();
         assert_eq!((found.len(), &found[5000..]), (5003, &b"two"[..]));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
-        keeper.remove(name()).unwrap();
-        keeper.remove(name()).unwrap();
-        let results = wait(&mut keeper, 2);
-        assert!(results.iter().all(|one| matches!(one, Done::Removed(_, Ok(())))), "{results:?}");
-        assert_eq!((std::fs::read_dir(scratch.path()).unwrap().count(), keeper.pending), (0, 0));
+        for _ in 0..2 {
+            assert!(matches!(carry_out(Job::Remove(name())), Done::Removed(_, Ok(()))));
+        }
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn an_error_is_told_and_leaves_nothing() {
-        let mut keeper = Keeper::new().unwrap();
-        keeper.store(7, bytes("x"), b"/no/such/directory/f".to_vec()).unwrap();
-        let results = wait(&mut keeper, 1);
-        let [Done::Stored(7, Err(error))] = &results[..] else { panic!("{results:?}") };
+        let path = b"/no/such/directory/f".to_vec();
+        let Done::Stored(7, Err(error)) = carry_out(Job::Store(7, bytes("x"), path)) else {
+            panic!("it is stored")
+        };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let scratch = tempfile::tempdir().unwrap();
         let directory = scratch.path().as_os_str().as_bytes().to_vec();
-        keeper.remove(directory.clone()).unwrap();
-        let results = wait(&mut keeper, 1);
-        assert!(matches!(&results[..], [Done::Removed(path, Err(_))] if *path == directory));
+        let done = carry_out(Job::Remove(directory.clone()));
+        assert!(matches!(done, Done::Removed(path, Err(_)) if path == directory));
     }
 }

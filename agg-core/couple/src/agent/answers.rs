@@ -49,7 +49,8 @@ impl Agent {
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
         let failed = self.carry_out(waiting.mode);
-        if failed.is_none() && self.answers_later(waiting, opening) {
+        if failed.is_none() && self.aside.lets_wait(waiting, opening) {
+            self.let_wait(waiting.link);
             return self.settle();
         }
         self.hand_over_if(failed, waiting, opening);
@@ -75,7 +76,7 @@ impl Agent {
         }
         let access = waiting.access;
         if access.write {
-            self.note_written(opening.area);
+            self.aside.note_written(opening.area);
         }
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),

@@ -222,7 +222,7 @@ impl Agent {
             // It may have become another program, which is served as well.
             self.registry.touch_written_by(process);
         }
-        self.stays = false;
+        self.lifetime.stay(false);
         if let Some(found) = self.links.get_mut(&link) {
             found.process = Some(process);
         }

@@ -6,10 +6,12 @@ mod aside;
 mod away;
 mod before;
 mod clients;
+mod complete;
 mod disk;
 mod early;
 mod handover;
 mod keeping;
+mod lifetime;
 mod links;
 mod listing;
 mod memory;
@@ -42,21 +44,20 @@ mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::areas::{Areas, Quiet};
-use crate::keeper::Keeper;
-use crate::peers::{ALL, Peers};
+use crate::areas::Areas;
+use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
-use crate::registry::{Directory, Effect, Options, Process, Registry, State};
+use crate::registry::{Area, Directory, Effect, Options, Process, Registry};
 use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
 use clients::Clients;
+use lifetime::Lifetime;
 use links::Link;
 pub(crate) use links::address;
-use pulls::After;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
@@ -69,12 +70,6 @@ use waits::Waits;
 /// How often a file is looked at after a description that could write was closed, once a
 /// millisecond.
 const LOOKS: u32 = 50;
-
-/// How long an agent without programs and generations stays.
-const LINGERS: Duration = Duration::from_millis(500);
-
-/// How long it stays if a program may still have to learn that a writer died.
-const LINGERS_AFTER_DEATH: Duration = Duration::from_secs(10);
 
 /// All that an agent has.
 #[derive(Debug)]
@@ -103,25 +98,18 @@ pub struct Agent {
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
     catches_up: bool,
-    began: Instant,
-    idle_since: Option<Instant>,
+    lifetime: Lifetime,
     /// Bytes of all generations that became complete.
     written: u64,
     /// Bytes of memory that there were at most.
     peak: u64,
     folders: spill::Folders,
     survivors: Survivors,
-    quit: bool,
-    keeper: Option<Keeper>,
     aside: aside::Aside,
     steps: step::Steps,
-    /// Errors of files that their writers have not been told.
-    troubles: BTreeMap<Vec<u8>, (i32, String)>,
-    failed: Vec<disk::Failed>,
+    storage: disk::Storage,
     /// Bytes that generations may have where no rule says so.
     limit: u64,
-    /// It was started by hand: it stays until the first program has come.
-    stays: bool,
 }
 
 impl Agent {
@@ -157,20 +145,15 @@ impl Agent {
             jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
             catches_up: false,
-            began: Instant::now(),
-            idle_since: None,
+            lifetime: Lifetime::begin(),
             written: 0,
             peak: 0,
             folders: spill::Folders::default(),
             survivors: Survivors::default(),
-            quit: false,
-            keeper: None,
             aside: aside::Aside::new()?,
             steps: step::Steps::default(),
-            troubles: BTreeMap::new(),
-            failed: Vec::new(),
+            storage: disk::Storage::default(),
             limit: spare_memory::limit().unwrap_or(0) / 2,
-            stays: false,
         }))
     }
 
@@ -188,7 +171,7 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
-        self.survivors.leave(self.quit);
+        self.survivors.leave(self.lifetime.quits());
         // Where the socket is gone, the names may be another agent's by now.
         if !self.reach.is_lost() {
             ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
@@ -204,7 +187,7 @@ impl Agent {
         polled.push(watch(self.areas.events()));
         let links: Vec<u64> = self.links.keys().copied().collect();
         polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
-        polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
+        polled.push(watch(self.storage.events()));
         let clients: Vec<Process> = self.clients.lives().map(|(process, _)| process).collect();
         polled.extend(self.clients.lives().map(|(_, life)| watch(life)));
         if let Some(peers) = &self.peers {
@@ -231,7 +214,7 @@ impl Agent {
             }
         }
         if happened(2 + links.len()) {
-            self.hear_keeper();
+            self.storage.hear(&mut self.registry);
         }
         for (index, link) in links.iter().enumerate() {
             if happened(2 + index) {
@@ -248,8 +231,11 @@ impl Agent {
         }
         self.reach.hear();
         self.spares.hear();
-        self.store_again();
-        self.try_folders_again();
+        self.storage.try_again(&mut self.registry);
+        if self.folders.try_again(&mut self.registry) {
+            self.settle();
+        }
+        self.folders.forget_told(&self.registry);
         self.hear_aside();
         self.hear_peers()?;
         self.settle();
@@ -261,9 +247,9 @@ impl Agent {
     /// How long nothing has to be done unless something happens.
     fn until_next(&self) -> Option<Duration> {
         let reminder = self.waits.next();
-        let again = self.failed.iter().map(|failed| failed.again).min();
-        let folders = self.folders.again;
-        let end = self.idle_since.map(|since| since + self.linger());
+        let again = self.storage.next();
+        let folders = self.folders.next();
+        let end = self.lifetime.end(&self.registry);
         let is_closing = |peers: &Peers| !peers.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
@@ -307,6 +293,25 @@ impl Agent {
         }
     }
 
+    /// Lets generations move that will have to when the next ones begin; false if none was looked
+    /// for.
+    fn move_ahead(&mut self) -> bool {
+        let Some(path) = self.registry.grown() else { return false };
+        self.measure_for(&path);
+        self.registry.move_ahead(&path);
+        true
+    }
+
+    /// Frees the memory of generations that have moved when nobody has it open any more.
+    fn free_left(&mut self) {
+        let opens = &self.registry.opens;
+        let is_open =
+            |area: Area, before: u64| opens.range(..before).any(|(_, open)| open.area == area);
+        for remains in self.areas.left(is_open) {
+            self.spares.release(remains);
+        }
+    }
+
     /// Carries out what is to be done with memory; the number of the first error, if any.
     fn carry_out(&mut self, mode: u32) -> Option<i32> {
         let mut failed = None;
@@ -330,7 +335,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Remove(path) => {
-                        self.remove_stored(path);
+                        self.storage.remove(path);
                         Ok(())
                     }
                     Effect::Dropped(path, number) => {
@@ -352,77 +357,6 @@ impl Agent {
                 }
             }
         }
-    }
-
-    /// After a description that could write was closed: the kernel tells that before it counts one
-    /// fewer, so that a file may be found open that is not.
-    fn look_again(&mut self, area: u64, looks: u32) {
-        self.look(area);
-        let generation = self.registry.generations.get(&area);
-        if looks < LOOKS && generation.is_some_and(|one| one.state == State::Writing) {
-            self.closing.insert(area, looks + 1);
-        }
-    }
-
-    /// Makes the memory of a generation that begins with the bytes of another one. Bytes that other
-    /// nodes have stay there.
-    fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
-        if let Some(peers) = &mut self.peers {
-            peers.locations.inherit(area, source);
-        }
-        match self.is_large(source) {
-            true => self.copy_aside(area, mode, source),
-            false => self.make(area, mode, Some(source)),
-        }
-    }
-
-    /// Completes a generation if nobody can write to it any more. An error is its writer's.
-    fn look(&mut self, area: u64) {
-        if let Err(error) = self.look_at(area)
-            && let Some(generation) = self.registry.generations.get(&area)
-        {
-            let number = error.raw_os_error().unwrap_or(libc::EIO);
-            self.troubles.insert(generation.path.clone(), (number, error.to_string()));
-        }
-    }
-
-    fn look_at(&mut self, area: u64) -> io::Result<()> {
-        let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) || self.is_hosted(area) {
-            return Ok(());
-        }
-        let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
-        let quiet = generation.state == State::Writing
-            && match self.areas.is_quiet(area) {
-                Quiet::Yes => true,
-                Quiet::No => false,
-                Quiet::Unknown => !is_open(),
-            };
-        // What a process wrote that dies before this is complete is dead: its end is yet to come.
-        if quiet && !self.clients.any_dies(&generation.writers) {
-            if self.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
-            {
-                return Ok(());
-            }
-            let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-            let (copy_of, written) = (generation.copy_of, generation.written);
-            self.note_peak();
-            if let Err(error) = self.areas.trim(area) {
-                log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
-            }
-            let changed = if written { Some(true) } else { self.is_changed(area, copy_of) };
-            let Some(changed) = changed else { return Ok(()) };
-            self.registry.commit(area, changed);
-            let stat = self.areas.stat(area, 0).unwrap_or_default();
-            self.registry.weigh(area, 512 * stat.blocks);
-            self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
-            self.written += stat.size;
-            self.tell_readers(area);
-            self.offer(area, stat.size, stat.mode & 0o7777);
-            let (jobs, clients) = (&self.jobs, &self.clients);
-            return self.survivors.keep(area, &mut self.registry, &self.areas, jobs, clients);
-        }
-        Ok(())
     }
 
     /// Writes what has changed of files whose generations survive.
@@ -457,36 +391,6 @@ impl Agent {
         recovery.take(directory, &self.place)?;
         self.settle();
         Ok(())
-    }
-
-    /// Whether nothing is left to do, and has not been for a while.
-    fn is_done(&mut self) -> bool {
-        let is_lost = self.reach.is_lost() && self.clients.is_empty();
-        if is_lost && self.registry.store_all(false) > 0 {
-            self.settle();
-        }
-        let is_busy = self.is_storing();
-        if self.quit && self.clients.is_empty() && !is_busy {
-            return true;
-        }
-        if is_lost && !is_busy {
-            let left = self.registry.generations.len();
-            let text = "its socket was removed, so that no program can reach it";
-            log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
-            return true;
-        }
-        let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
-        let serves = is_busy || is_needed || !self.links.is_empty();
-        if self.stays || serves || !self.registry.is_empty() {
-            self.idle_since = None;
-            return false;
-        }
-        let since = *self.idle_since.get_or_insert_with(Instant::now);
-        since.elapsed() >= self.linger()
-    }
-
-    fn linger(&self) -> Duration {
-        if self.registry.has_unreported_deaths() { LINGERS_AFTER_DEATH } else { LINGERS }
     }
 }
 

@@ -173,7 +173,7 @@ impl Agent {
         };
         self.registry.join(process, who);
         self.registry.lives_on(process, peer.0);
-        self.stays = false;
+        self.lifetime.stay(false);
         if let Some(peers) = &mut self.peers {
             peers.remote.insert((peer, number), process);
         }

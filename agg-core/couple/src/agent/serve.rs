@@ -4,6 +4,7 @@ use super::Agent;
 use super::away::Way;
 use super::clients::Hello;
 use super::pulls::After;
+use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
 use crate::peers::ALL;
@@ -158,13 +159,15 @@ impl Agent {
         };
         let error = self.find_survivors(options).err();
         self.registry.touch(path);
-        error.map(|error| self.refused(&error))
+        error.map(|error| refused(&error))
     }
 
     fn open(&mut self, waiting: Waiting, ask: Ask, blocking: bool) {
         if ask.write {
-            let refused = self.trouble(&ask.path);
-            if let Some(reply) = refused.or_else(|| self.refused_folder(&ask.options)) {
+            let trouble = self.storage.trouble(&ask.path);
+            if let Some(reply) = trouble
+                .or_else(|| self.folders.check(&ask.options).err().map(|error| refused(&error)))
+            {
                 self.reply(waiting.link, &reply, None);
                 return;
             }
@@ -260,7 +263,7 @@ impl Agent {
         let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
         let path = path.filter(|_| open.write);
         self.registry.close(process, handle, moved, moved >= size);
-        path.and_then(|path| self.trouble(&path)).unwrap_or(Reply::Done)
+        path.and_then(|path| self.storage.trouble(&path)).unwrap_or(Reply::Done)
     }
 
     /// `None` if the answer comes later.

@@ -73,7 +73,7 @@ impl Agent {
              \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.place.path().to_string_lossy()),
-            self.began.elapsed().as_secs_f64(),
+            self.lifetime.seconds(),
             self.areas.bytes(),
             self.all_memory(),
             self.peak,

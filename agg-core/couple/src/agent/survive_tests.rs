@@ -3,7 +3,7 @@
 use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, Who};
+use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use proptest::prelude::*;
 use std::fs::File;
@@ -307,7 +307,7 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
     scene.agent().lose_the_dead();
     scene.apply(Step::Write);
     assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
-    let quit = scene.agent().quit;
+    let quit = scene.agent().lifetime.quits();
     scene.agent().survivors.leave(quit);
     let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
     assert_eq!(left, 0);

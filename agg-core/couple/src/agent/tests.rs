@@ -3,7 +3,7 @@
 use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, Who};
+use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
 use std::io::Read;
@@ -123,9 +123,9 @@ impl Scene {
 
     /// Serves nothing but what the disk has to say until there is no more of that.
     fn store(&mut self) {
-        while self.agent.is_storing() {
+        while self.agent.storage.is_busy() {
             std::thread::sleep(Duration::from_millis(1));
-            self.agent.hear_keeper();
+            self.agent.storage.hear(&mut self.agent.registry);
             self.agent.settle();
         }
     }
@@ -165,7 +165,7 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
     let request = Request::Unlink(name.clone(), Options::default());
     assert_eq!(scene.call(1, request).0, Reply::Done);
     scene.store();
-    let Some(Reply::Failed(_, text)) = scene.agent.trouble(&name) else { panic!() };
+    let Some(Reply::Failed(_, text)) = scene.agent.storage.trouble(&name) else { panic!() };
     assert!(text.contains("stored: what was stored cannot be removed"), "{text}");
 }
 
