@@ -129,15 +129,14 @@ impl Agent {
     /// A ticket for what a program wants of `peer`, who knows the process from now on.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
         let ticket = self.registry.number();
-        if let Some(found) = self.links.get_mut(&link) {
-            found.waits = true;
-        }
+        self.links.let_wait(link);
         let Some(peers) = &mut self.peers else { return ticket };
         if peers.joined.insert((peer, process))
             && let Some(who) = self.registry.processes.get(&process)
         {
             let host = peers.directory.host();
-            let (job, family) = (self.jobs.text(who.job), self.jobs.text(who.family));
+            let (job, family) =
+                (self.clients.jobs.text(who.job), self.clients.jobs.text(who.family));
             let global = |text: &str| match is_global(text) {
                 true => text.to_owned(),
                 false => format!("{host}: {text}"),

@@ -1,10 +1,12 @@
 //! The processes that are connected: who they are, and how they end.
 
 use super::Agent;
+use super::poll::poll;
 use crate::registry::{Process, Who};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// A process that has called.
 #[derive(Debug)]
@@ -41,55 +43,54 @@ impl ClientProcess {
 
 /// The processes of this node that are connected, or were and have not ended.
 #[derive(Debug, Default)]
-pub(super) struct Clients(BTreeMap<Process, ClientProcess>);
+pub(super) struct Clients {
+    all: BTreeMap<Process, ClientProcess>,
+    /// Numbers of programs, and of what belongs together.
+    pub(super) jobs: Numbers,
+}
 
 impl Clients {
     pub(super) fn add(&mut self, process: Process, client: ClientProcess) {
-        self.0.insert(process, client);
+        self.all.insert(process, client);
     }
 
     pub(super) fn remove(&mut self, process: Process) -> Option<ClientProcess> {
-        self.0.remove(&process)
+        self.all.remove(&process)
     }
 
     pub(super) fn get(&self, process: Process) -> Option<&ClientProcess> {
-        self.0.get(&process)
+        self.all.get(&process)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// The number of the process `pid` that began at `start`.
     pub(super) fn find(&self, pid: i32, start: u64) -> Option<Process> {
-        let found = self.0.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
+        let found = self.all.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
         found.map(|(process, _)| *process)
     }
 
     /// Notes whether a process ends in order from now on; true if that is new.
     pub(super) fn set_orderly(&mut self, process: Process, orderly: bool) -> bool {
-        let client = self.0.get_mut(&process);
+        let client = self.all.get_mut(&process);
         client.is_some_and(|one| std::mem::replace(&mut one.orderly, orderly) != orderly)
     }
 
     /// Whether one of these processes is ending without having said so.
     pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
-        processes.iter().filter_map(|process| self.0.get(process)).any(ClientProcess::dies)
+        processes.iter().filter_map(|process| self.all.get(process)).any(ClientProcess::dies)
     }
 
     /// All processes, with descriptors that are readable when they have ended.
     pub(super) fn lives(&self) -> impl Iterator<Item = (Process, RawFd)> {
-        self.0.iter().map(|(process, client)| (*process, client.life.as_raw_fd()))
+        self.all.iter().map(|(process, client)| (*process, client.life.as_raw_fd()))
     }
 
     /// The processes that have ended by now.
     pub(super) fn ended(&self) -> Vec<Process> {
-        let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut polled: Vec<libc::pollfd> = self.lives().map(|(_, fd)| watch(fd)).collect();
-        // SAFETY: the kernel reads and writes the entries of the local vector.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
-        let ended = self.0.keys().zip(&polled).filter(|(_, polled)| polled.revents != 0);
-        ended.map(|(process, _)| *process).collect()
+        poll(self.lives(), Some(Duration::ZERO)).unwrap_or_default()
     }
 }
 
@@ -206,14 +207,14 @@ impl Agent {
     /// # Errors
     /// The process cannot be seen from here, as from another container.
     pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
-        let Some(found) = self.links.get(&link) else { return Ok(()) };
-        let (pid, _) = found.packets.peer()?;
+        let pid = self.links.peer(link)?;
         let (client, session) = ClientProcess::of(pid)?;
         let process = match self.clients.find(pid, client.start) {
             Some(process) => process,
             None => {
                 let process = self.registry.number();
-                self.registry.join(process, hello.who(&client, session, &mut self.jobs));
+                let who = hello.who(&client, session, &mut self.clients.jobs);
+                self.registry.join(process, who);
                 self.clients.add(process, client);
                 process
             }
@@ -223,22 +224,19 @@ impl Agent {
             self.registry.touch_written_by(process);
         }
         self.lifetime.stay(false);
-        if let Some(found) = self.links.get_mut(&link) {
-            found.process = Some(process);
-        }
+        self.links.belongs_to(link, process);
         Ok(())
     }
 
     /// A connection has ended.
     pub(super) fn hang_up(&mut self, link: u64) {
-        let Some(ended) = self.links.remove(&link) else { return };
+        let Some(left) = self.links.end(link) else { return };
         self.waits.take(&mut self.registry, |one| one.link == link);
         self.steps.cancel(link);
         self.cancel_away(link);
         self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
-        let Some(process) = ended.process else { return };
-        let is_last = !self.links.values().any(|link| link.process == Some(process));
-        if is_last && self.clients.get(process).is_some_and(ClientProcess::goes_on) {
+        let Some(process) = left else { return };
+        if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
             self.take_leave(process);
             // One that has only looked is as good as gone; it may come again.
             if self.registry.has_no_part(process) && !self.uses_copies(process) {
@@ -259,11 +257,8 @@ impl Agent {
 
     /// A process has ended.
     pub(super) fn lose(&mut self, process: Process) {
-        let own = |link: &super::Link| link.process == Some(process);
-        let links: Vec<u64> =
-            self.links.iter().filter(|(_, link)| own(link)).map(|(link, _)| *link).collect();
         // What it said before comes first.
-        for link in links {
+        for link in self.links.of(process) {
             self.hear(link);
             self.hang_up(link);
         }
@@ -273,7 +268,7 @@ impl Agent {
         // What it asked for and has not been asked yet is asked for no more.
         self.leave(process, client.orderly);
         self.lost.retain(|_, (whose, _)| *whose != process);
-        job.into_iter().for_each(|job| self.jobs.forget_process(job));
+        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
     }
 

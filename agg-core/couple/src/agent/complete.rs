@@ -82,8 +82,7 @@ impl Agent {
             self.written += stat.size;
             self.tell_readers(area);
             self.offer(area, stat.size, stat.mode & 0o7777);
-            let (jobs, clients) = (&self.jobs, &self.clients);
-            return self.survivors.keep(area, &mut self.registry, &self.areas, jobs, clients);
+            return self.survivors.keep(area, &mut self.registry, &self.areas, &self.clients);
         }
         Ok(())
     }

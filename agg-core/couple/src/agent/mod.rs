@@ -18,6 +18,7 @@ mod memory;
 mod offers;
 mod owners;
 mod parts;
+mod poll;
 mod pulls;
 mod reach;
 mod remote;
@@ -56,13 +57,12 @@ use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
 use clients::Clients;
 use lifetime::Lifetime;
-use links::Link;
-pub(crate) use links::address;
+use links::Links;
+use poll::poll;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 use survive::{Recovery, Survivors};
 use waits::Waits;
@@ -74,15 +74,12 @@ const LOOKS: u32 = 50;
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
-    place: Place,
-    _lock: OwnedFd,
-    listener: links::Listener,
     reach: Reach,
+    links: Links,
     registry: Registry,
     areas: Areas,
     spares: Spares,
     pages: memory::Pages,
-    links: BTreeMap<u64, Link>,
     clients: Clients,
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
@@ -93,7 +90,6 @@ pub struct Agent {
     pulls: pulls::Pulls,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
-    jobs: clients::Numbers,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
@@ -112,6 +108,18 @@ pub struct Agent {
     limit: u64,
 }
 
+/// What happens, in the order in which it is served.
+enum Source {
+    /// A description that could write was closed.
+    Areas,
+    Storage,
+    Connection(u64),
+    Client(Process),
+    Listener,
+    /// Something that is heard in any case.
+    Other,
+}
+
 impl Agent {
     /// The agent of the directory `path`, which reaches others by `link`; `None` if there is one
     /// already.
@@ -123,26 +131,23 @@ impl Agent {
         let place = Place::open(path)?;
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
-        let listener = links::Listener::new(&place.file("sock"))?;
-        let reach = Reach::new(&place)?;
-        let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh(), link)?) };
+        let links = Links::new(&place.file("sock"))?;
+        let reach = Reach::new(place, lock)?;
+        let place = reach.place();
+        let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
-            place,
-            _lock: lock,
-            listener,
             reach,
+            links,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
             spares: Spares::default(),
             pages: memory::Pages::default(),
-            links: BTreeMap::new(),
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
             pending: BTreeMap::new(),
             pulls: pulls::Pulls::default(),
             lost: BTreeMap::new(),
-            jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
             catches_up: false,
             lifetime: Lifetime::begin(),
@@ -172,62 +177,40 @@ impl Agent {
             peers.directory.withdraw();
         }
         self.survivors.leave(self.lifetime.quits());
-        // Where the socket is gone, the names may be another agent's by now.
-        if !self.reach.is_lost() {
-            ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
-        }
+        self.reach.leave();
         Ok(())
     }
 
     /// Waits for what happens next, and serves it.
     fn turn(&mut self) -> io::Result<()> {
-        let mut polled: Vec<libc::pollfd> = Vec::new();
-        let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        polled.push(watch(self.listener.events()));
-        polled.push(watch(self.areas.events()));
-        let links: Vec<u64> = self.links.keys().copied().collect();
-        polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
-        polled.push(watch(self.storage.events()));
-        let clients: Vec<Process> = self.clients.lives().map(|(process, _)| process).collect();
-        polled.extend(self.clients.lives().map(|(_, life)| watch(life)));
-        if let Some(peers) = &self.peers {
-            polled.extend([watch(peers.descriptor()), watch(peers.copies.events())]);
-        }
-        let timeout = self
-            .until_next()
-            .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-        polled.extend([watch(self.reach.events()), watch(self.spares.events())]);
-        polled.push(watch(self.aside.events()));
-        // SAFETY: the kernel reads and writes the entries of the local vector.
-        let count =
-            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
-        if count == -1 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
-        }
-        let happened = |index: usize| polled[index].revents != 0;
+        let listener = self.links.events();
+        let mut sources = vec![(Source::Areas, self.areas.events())];
+        sources.push((Source::Storage, self.storage.events()));
+        sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
+        sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
+        sources.push((Source::Listener, listener));
+        let others = [self.reach.events(), self.spares.events(), self.aside.events()];
+        let peers = self.peers.iter().flat_map(|all| [all.descriptor(), all.copies.events()]);
+        sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
+        let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
+        let happened = match poll(sources.into_iter(), timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            happened => happened?,
+        };
         let again = std::mem::take(&mut self.closing);
         again.into_iter().for_each(|(area, looks)| self.look_again(area, looks));
-        if happened(1) {
-            for area in self.areas.closed() {
-                self.look_again(area, 0);
+        for source in happened {
+            match source {
+                Source::Areas => {
+                    let closed = self.areas.closed();
+                    closed.into_iter().for_each(|area| self.look_again(area, 0));
+                }
+                Source::Storage => self.storage.hear(&mut self.registry),
+                Source::Connection(link) => self.hear(link),
+                Source::Client(process) => self.lose(process),
+                Source::Listener => self.links.accept(&mut self.registry),
+                Source::Other => {}
             }
-        }
-        if happened(2 + links.len()) {
-            self.storage.hear(&mut self.registry);
-        }
-        for (index, link) in links.iter().enumerate() {
-            if happened(2 + index) {
-                self.hear(*link);
-            }
-        }
-        for (index, client) in clients.iter().enumerate() {
-            if happened(3 + links.len() + index) {
-                self.lose(*client);
-            }
-        }
-        if happened(0) {
-            self.accept();
         }
         self.reach.hear();
         self.spares.hear();
@@ -255,7 +238,7 @@ impl Agent {
         let look = looks.then(Instant::now);
         let spare = self.spares.until();
         let records = self.steps.next();
-        let next = [reminder, again, folders, end, look, spare, records, self.listener.rests];
+        let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
@@ -361,7 +344,7 @@ impl Agent {
 
     /// Writes what has changed of files whose generations survive.
     fn save(&mut self) {
-        self.survivors.save(&mut self.registry, &self.areas, &self.jobs, &self.clients);
+        self.survivors.save(&mut self.registry, &self.areas, &self.clients);
     }
 
     /// Makes sure that what an earlier agent has left for the files of a rule is known.
@@ -385,10 +368,9 @@ impl Agent {
             survivors: &mut self.survivors,
             registry: &mut self.registry,
             areas: &mut self.areas,
-            jobs: &mut self.jobs,
             clients: &mut self.clients,
         };
-        recovery.take(directory, &self.place)?;
+        recovery.take(directory, self.reach.place())?;
         self.settle();
         Ok(())
     }

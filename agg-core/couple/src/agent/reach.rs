@@ -13,9 +13,11 @@ use std::path::PathBuf;
 const CHANGES: u32 =
     libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
 
-/// The name of the socket, and what tells that it was removed.
+/// The directory of the agent, and what tells that its socket was removed.
 #[derive(Debug)]
 pub(super) struct Reach {
+    place: Place,
+    _lock: OwnedFd,
     socket: PathBuf,
     identity: (u64, u64),
     events: OwnedFd,
@@ -23,8 +25,8 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Of the socket of `place`, which exists.
-    pub(super) fn new(place: &Place) -> io::Result<Self> {
+    /// Of the socket of `place`, which exists. The place is locked.
+    pub(super) fn new(place: Place, lock: OwnedFd) -> io::Result<Self> {
         let socket = place.visible("sock");
         let identity = identity(&socket)?;
         // SAFETY: no memory is involved.
@@ -39,7 +41,18 @@ impl Reach {
         if unsafe { libc::inotify_add_watch(fd, directory.as_ptr(), CHANGES) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { socket, identity, events, lost: false })
+        Ok(Self { place, _lock: lock, socket, identity, events, lost: false })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Takes the names of the agent away, unless they may be another agent's by now.
+    pub(super) fn leave(&self) {
+        if !self.lost {
+            ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
+        }
     }
 
     /// Readable when names were taken out of the directory.
@@ -76,8 +89,8 @@ mod tests {
     fn place_with_socket(path: &str) -> (Place, Reach) {
         let place = Place::open(path).unwrap();
         fs::write(place.visible("sock"), "").unwrap();
-        let reach = Reach::new(&place).unwrap();
-        (place, reach)
+        let lock = place.lock("lock", false).unwrap().unwrap();
+        (Place::open(path).unwrap(), Reach::new(place, lock).unwrap())
     }
 
     #[test]

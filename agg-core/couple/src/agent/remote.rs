@@ -166,9 +166,9 @@ impl Agent {
         let process = self.registry.number();
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
         let who = Who {
-            job: self.jobs.of(&who.job),
+            job: self.clients.jobs.of(&who.job),
             ranks: who.ranks.max(1),
-            family: self.jobs.of(&who.family),
+            family: self.clients.jobs.of(&who.family),
             label,
         };
         self.registry.join(process, who);
@@ -376,7 +376,7 @@ impl Agent {
         }
         let job = self.registry.processes.get(&remote).map(|who| who.job);
         self.registry.end(remote, orderly);
-        job.into_iter().for_each(|job| self.jobs.forget_process(job));
+        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
         areas.into_iter().for_each(|area| self.release(area));
     }

@@ -13,9 +13,6 @@ use crate::registry::{Answer, Area, Ask, Handle, Options, Process, Registry};
 use aggio_base::Extent;
 use std::io;
 
-/// Bytes of a text in one answer at most.
-const PART: usize = 16 << 10;
-
 impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
         match request {
@@ -27,8 +24,10 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                let reply = self.part_of_status(link, from);
-                self.reply(link, &reply, None);
+                self.note_peak();
+                let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
+                let reply = self.links.part(link, from, fresh);
+                self.reply(link, &reply.unwrap_or_else(unknown), None);
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
@@ -40,23 +39,20 @@ impl Agent {
                 let reply = self.end_if_idle();
                 self.reply(link, &reply, None);
             }
-            request => {
-                let known = self.links.get(&link).filter(|link| !link.waits);
-                match known.and_then(|link| link.process) {
-                    Some(process) => self.serve_again(link, process, request),
-                    None => {
-                        let error = io::Error::other("it comes out of turn");
-                        self.refuse(link, &error);
-                    }
+            request => match self.links.asks(link) {
+                Some(process) => self.serve_again(link, process, request),
+                None => {
+                    let error = io::Error::other("it comes out of turn");
+                    self.refuse(link, &error);
                 }
-            }
+            },
         }
     }
 
     /// Serves a program, here or on the node that owns the name that it asks about.
     pub(super) fn serve_again(&mut self, link: u64, process: Process, request: Request) {
         self.catch_up(&request);
-        if !self.links.contains_key(&link) {
+        if !self.links.has(link) {
             // It has ended by now.
             return;
         }
@@ -185,24 +181,6 @@ impl Agent {
             }
             answer => self.answer(&waiting, answer),
         }
-    }
-
-    /// What the agent knows, from a byte on. All parts that a connection asks for one after the
-    /// other are of the text that there was when it asked for the first.
-    fn part_of_status(&mut self, link: u64, from: u64) -> Reply {
-        self.note_peak();
-        let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
-        let Some(found) = self.links.get_mut(&link) else { return unknown() };
-        if let Some(fresh) = fresh {
-            found.text = fresh;
-        }
-        let start = usize::try_from(from).unwrap_or(usize::MAX).min(found.text.len());
-        let part: Vec<u8> = found.text[start..].iter().copied().take(PART).collect();
-        let total = found.text.len();
-        if start + part.len() == total {
-            found.text = Vec::new();
-        }
-        Reply::Text(part, total as u64)
     }
 
     /// `None` if the answer comes later.

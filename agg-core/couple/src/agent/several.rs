@@ -255,9 +255,7 @@ impl Agent {
     fn hold(&mut self, area: Area, link: u64, later: impl FnOnce(&mut Pending)) -> bool {
         let Some(pending) = self.pending.get_mut(&area) else { return false };
         later(pending);
-        if let Some(link) = self.links.get_mut(&link) {
-            link.waits = true;
-        }
+        self.links.let_wait(link);
         true
     }
 

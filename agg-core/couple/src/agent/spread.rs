@@ -70,9 +70,7 @@ impl Agent {
 
     /// The program of this connection is answered later.
     pub(super) fn let_wait(&mut self, link: u64) {
-        if let Some(found) = self.links.get_mut(&link) {
-            found.waits = true;
-        }
+        self.links.let_wait(link);
     }
 
     /// Asks the owner, after it was sent what was written here.

@@ -72,7 +72,7 @@ impl Agent {
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"link\":{},\"full\":{},\
              \"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
-            quoted(&self.place.path().to_string_lossy()),
+            quoted(&self.reach.place().path().to_string_lossy()),
             self.lifetime.seconds(),
             self.areas.bytes(),
             self.all_memory(),

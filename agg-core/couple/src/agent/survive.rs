@@ -4,7 +4,7 @@
 mod recorder;
 mod recover;
 
-use super::clients::{Clients, Numbers};
+use super::clients::Clients;
 use crate::areas::Areas;
 use crate::registry::{Area, Directory, Path, Registry};
 use crate::spool::Spool;
@@ -76,14 +76,13 @@ impl Survivors {
         area: Area,
         registry: &mut Registry,
         areas: &Areas,
-        jobs: &Numbers,
         clients: &Clients,
     ) -> io::Result<()> {
         let Some(directory) = self.areas.get(&area).cloned() else { return Ok(()) };
         let Some(generation) = registry.generations.get(&area) else { return Ok(()) };
         let (path, number) = (generation.path.clone(), generation.number);
         registry.touch(&path);
-        self.save(registry, areas, jobs, clients);
+        self.save(registry, areas, clients);
         self.name(&path, area, &directory, areas).inspect_err(|error| {
             let path = String::from_utf8_lossy(&path);
             let text = format!("{path}: generation {number} does not survive this agent");
@@ -114,13 +113,7 @@ impl Survivors {
     }
 
     /// Writes what has changed of files whose generations survive.
-    pub(super) fn save(
-        &mut self,
-        registry: &mut Registry,
-        areas: &Areas,
-        jobs: &Numbers,
-        clients: &Clients,
-    ) {
+    pub(super) fn save(&mut self, registry: &mut Registry, areas: &Areas, clients: &Clients) {
         for path in registry.touched() {
             let name = registry.names.get(&path).filter(|name| name.options.survives);
             let directory = name.and_then(|name| name.options.spill.clone());
@@ -129,7 +122,7 @@ impl Survivors {
                 (Some(directory), known) => {
                     let number = known.map_or_else(|| registry.number(), |(_, number)| number);
                     self.records.insert(path.clone(), (directory.clone(), number));
-                    let recorder = Recorder { survivors: self, registry, areas, jobs, clients };
+                    let recorder = Recorder { survivors: self, registry, areas, clients };
                     let record = recorder.record(&path);
                     let spool = self.spools.get(&directory).zip(record);
                     spool.map_or(Ok(()), |(spool, record)| spool.write(number, &record))
@@ -188,7 +181,6 @@ mod tests {
     struct Known {
         survivors: Survivors,
         registry: Registry,
-        jobs: Numbers,
         clients: Clients,
     }
 
@@ -200,7 +192,6 @@ mod tests {
                 survivors: &mut known.survivors,
                 registry: &mut known.registry,
                 areas,
-                jobs: &mut known.jobs,
                 clients: &mut known.clients,
             };
             recovery.take(directory, place).unwrap();
@@ -209,7 +200,7 @@ mod tests {
 
         /// A complete generation of `path`.
         fn make(&mut self, path: &str, directory: &Directory, areas: &mut Areas) -> Area {
-            let job = self.jobs.of("writer");
+            let job = self.clients.jobs.of("writer");
             self.registry.join(1, Who { job, ranks: 1, family: job, label: "writer".into() });
             let spill = Some(directory.clone());
             let options = Options { survives: true, spill, ..Options::default() };
@@ -221,9 +212,9 @@ mod tests {
             areas.make_of(Some(Spare::from(file)), opening.area, 0o600, None).unwrap();
             self.registry.close(1, opening.handle, 0, false);
             self.registry.commit(opening.area, true);
-            let (jobs, clients) = (&self.jobs, &self.clients);
-            self.survivors.keep(opening.area, &mut self.registry, areas, jobs, clients).unwrap();
-            self.survivors.save(&mut self.registry, areas, &self.jobs, &self.clients);
+            let (survivors, clients) = (&mut self.survivors, &self.clients);
+            survivors.keep(opening.area, &mut self.registry, areas, clients).unwrap();
+            survivors.save(&mut self.registry, areas, clients);
             opening.area
         }
     }

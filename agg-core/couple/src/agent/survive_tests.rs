@@ -7,6 +7,7 @@ use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use proptest::prelude::*;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 const FILE: &[u8] = b"/d/f";
@@ -113,7 +114,7 @@ impl Scene {
         agent.find_survivors(&self.options).unwrap();
         self.agent = Some(agent);
         let who = |agent: &mut Agent, text: &str| {
-            let number = agent.jobs.of(text);
+            let number = agent.clients.jobs.of(text);
             Who { job: number, ranks: 1, family: number, label: text.into() }
         };
         let agent = self.agent.as_mut().unwrap();
@@ -131,7 +132,7 @@ impl Scene {
 
     fn connect(&mut self, link: u64, process: Process) {
         let (packets, end) = pair().unwrap();
-        self.agent().links.insert(link, Link { process: Some(process), ..Link::new(packets) });
+        self.agent().links.add(link, packets, Some(process));
         self.ends.insert(link, end);
     }
 
@@ -144,7 +145,7 @@ impl Scene {
             None => {
                 let process = agent.registry.number();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
-                let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
+                let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
                 let label = format!("reader {part}");
                 agent.registry.join(process, Who { job, ranks: 1, family, label });
                 agent.clients.add(process, client);
@@ -382,7 +383,7 @@ fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directo
         let place = scene.scratch.path().join("place");
         scene.agent = Agent::new(place.to_str().unwrap(), CoupleLink::Tcp).unwrap();
         let (packets, end) = pair().unwrap();
-        scene.agent().links.insert(1, Link::new(packets));
+        scene.agent().links.add(1, packets, None);
         scene.ends.insert(1, end);
         let spools = spools.iter().flatten().map(ToString::to_string).collect();
         let (job, command) = (String::new(), "writer".into());

@@ -7,6 +7,7 @@ use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 pub(super) const FILE: &[u8] = b"/d/f";
@@ -29,7 +30,7 @@ impl Scene {
             let label = format!("p{process}");
             agent.registry.join(process, Who { job: process, ranks: 1, family: process, label });
             let (packets, end) = pair().unwrap();
-            agent.links.insert(process, Link { process: Some(process), ..Link::new(packets) });
+            agent.links.add(process, packets, Some(process));
             ends.insert(process, end);
         }
         Self { agent, ends, _scratch: scratch }
@@ -103,7 +104,7 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
 impl Scene {
     /// A complete generation that is to be stored when it has been read; its name.
     fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
-        let path = self.agent.place.path().with_file_name("stored");
+        let path = self.agent.reach.place().path().with_file_name("stored");
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
@@ -148,7 +149,7 @@ fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
 fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     let mut scene = Scene::with(&[1]);
     let path = scene.make_stored_later(1);
-    scene.agent.place.remove("sock");
+    scene.agent.reach.place().remove("sock");
     scene.agent.reach.hear();
     assert!(!scene.agent.is_done(), "it is being stored");
     scene.store();
@@ -276,7 +277,7 @@ fn a_wait_that_is_taken_back_is_answered_once() {
     scene.open(2, false);
     scene.agent.serve(2, Request::Cancel);
     assert!(scene.ends[&2].receive(false).is_err(), "what was answered is not answered again");
-    assert!(scene.agent.links.contains_key(&2));
+    assert!(scene.agent.links.has(2));
 }
 
 #[test]
@@ -292,7 +293,7 @@ fn an_open_whose_program_is_gone_is_taken_back() {
 fn parts_of_a_status_are_of_one_text() {
     let mut scene = Scene::with(&[]);
     let (packets, end) = pair().unwrap();
-    scene.agent.links.insert(1, Link::new(packets));
+    scene.agent.links.add(1, packets, None);
     scene.ends.insert(1, end);
     let label = |process: u64| format!("{process} {}", "x".repeat(300));
     let join = |scene: &mut Scene, process: u64| {

@@ -332,7 +332,7 @@ impl Connections {
 
 /// A connection to the agent; `None` if there is none.
 pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
-    let address = crate::agent::address(&place.file("sock"))?;
+    let address = crate::protocol::address(&place.file("sock"))?;
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is involved.
     let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };

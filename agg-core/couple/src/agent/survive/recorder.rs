@@ -1,6 +1,6 @@
 //! What is written of a file whose generations survive.
 
-use super::super::clients::{Clients, Numbers};
+use super::super::clients::Clients;
 use super::Survivors;
 use crate::areas::Areas;
 use crate::registry::{
@@ -14,7 +14,6 @@ pub(super) struct Recorder<'a> {
     pub(super) survivors: &'a Survivors,
     pub(super) registry: &'a Registry,
     pub(super) areas: &'a Areas,
-    pub(super) jobs: &'a Numbers,
     pub(super) clients: &'a Clients,
 }
 
@@ -24,7 +23,9 @@ impl Recorder<'_> {
         let name = self.registry.names.get(path)?;
         let texts = |numbers: &BTreeMap<u64, u64>| {
             let texts = numbers.iter();
-            texts.map(|(text, number)| (self.jobs.text(*text).to_owned(), *number)).collect()
+            texts
+                .map(|(text, number)| (self.clients.jobs.text(*text).to_owned(), *number))
+                .collect()
         };
         let generations = name.generations.values().filter_map(|area| self.kept(*area));
         let readers = name.readers.values().flat_map(|reader| {
@@ -55,7 +56,7 @@ impl Recorder<'_> {
             numbers: [name.last, name.lost, name.on_disk, name.dropped, name.unreported],
             emptied: name.emptied,
             dead: name.dead.as_ref().map(|dead| (dead.number, dead.writer.clone())),
-            writer: name.writer.map(|job| self.jobs.text(job).to_owned()),
+            writer: name.writer.map(|job| self.clients.jobs.text(job).to_owned()),
             ended: texts(&name.ended),
             removed: texts(&name.removed),
             generations: generations.collect(),
@@ -67,7 +68,7 @@ impl Recorder<'_> {
 
     /// What programs lose if this agent dies, or have lost before.
     fn aborted(&self, name: &Name) -> Vec<Written> {
-        let text = |job: &Job| self.jobs.text(*job).to_owned();
+        let text = |job: &Job| self.clients.jobs.text(*job).to_owned();
         let before = name.aborted.iter().map(|(job, aborted)| Written {
             job: text(job),
             number: aborted.number,
@@ -101,7 +102,7 @@ impl Recorder<'_> {
             inode: stat.inode,
             modified: stat.modified,
             maker: one.maker.clone(),
-            jobs: one.jobs.iter().map(|job| self.jobs.text(*job).to_owned()).collect(),
+            jobs: one.jobs.iter().map(|job| self.clients.jobs.text(*job).to_owned()).collect(),
             handles: one.handles.iter().copied().collect(),
             read: one.read,
             unlinked: one.unlinked,
@@ -129,9 +130,9 @@ impl Recorder<'_> {
         Some(ProcessRecord {
             pid: client.pid.cast_unsigned(),
             start: client.start,
-            job: self.jobs.text(who.job).to_owned(),
+            job: self.clients.jobs.text(who.job).to_owned(),
             ranks: who.ranks,
-            family: self.jobs.text(who.family).to_owned(),
+            family: self.clients.jobs.text(who.family).to_owned(),
             label: who.label.clone(),
             position,
             opens: opens.map(|(handle, open)| held(*handle, open)).collect(),

@@ -1,6 +1,6 @@
 //! What an agent takes over from an earlier one.
 
-use super::super::clients::{ClientProcess, Clients, Numbers};
+use super::super::clients::{ClientProcess, Clients};
 use super::Survivors;
 use crate::areas::Areas;
 use crate::place::Place;
@@ -32,7 +32,6 @@ pub(in crate::agent) struct Recovery<'a> {
     pub(in crate::agent) survivors: &'a mut Survivors,
     pub(in crate::agent) registry: &'a mut Registry,
     pub(in crate::agent) areas: &'a mut Areas,
-    pub(in crate::agent) jobs: &'a mut Numbers,
     pub(in crate::agent) clients: &'a mut Clients,
 }
 
@@ -90,15 +89,15 @@ impl Recovery<'_> {
             return;
         }
         let mut jobs = |texts: &[(String, u64)]| {
-            texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
+            texts.iter().map(|(text, number)| (self.clients.jobs.of(text), *number)).collect()
         };
         let [last, lost, on_disk, dropped, unreported] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
         let dead = record.dead.map(|(number, writer)| Dead::unread(number, writer));
-        let writer = record.writer.map(|text| self.jobs.of(&text));
+        let writer = record.writer.map(|text| self.clients.jobs.of(&text));
         let mut aborted = BTreeMap::<_, Aborted>::new();
         for written in record.aborted {
-            add_aborted(&mut aborted, self.jobs.of(&written.job), written);
+            add_aborted(&mut aborted, self.clients.jobs.of(&written.job), written);
         }
         let name = Name {
             last,
@@ -151,7 +150,7 @@ impl Recovery<'_> {
         for job in kept.jobs {
             let opens = kept.handles.iter().map(|handle| (*handle, 0)).collect();
             let written = Written { job, number, maker: kept.maker.clone(), opens };
-            add_aborted(&mut name.aborted, self.jobs.of(&written.job), written);
+            add_aborted(&mut name.aborted, self.clients.jobs.of(&written.job), written);
         }
     }
 
@@ -173,7 +172,7 @@ impl Recovery<'_> {
             path: path.clone(),
             number,
             state: State::Complete,
-            jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
+            jobs: kept.jobs.iter().map(|job| self.clients.jobs.of(job)).collect(),
             writers: BTreeSet::new(),
             maker: kept.maker.clone(),
             written: false,
@@ -213,7 +212,8 @@ impl Recovery<'_> {
             return process;
         }
         let process = self.registry.number();
-        let (job, family) = (self.jobs.of(&recorded.job), self.jobs.of(&recorded.family));
+        let (job, family) =
+            (self.clients.jobs.of(&recorded.job), self.clients.jobs.of(&recorded.family));
         let (ranks, label) = (recorded.ranks, recorded.label.clone());
         self.registry.join(process, Who { job, ranks, family, label });
         recovered.insert(key, Known { process, has_open: false, writes: false });
@@ -222,7 +222,7 @@ impl Recovery<'_> {
 
     fn recover_reader(&mut self, path: &Path, recorded: ProcessRecord, recovered: &mut Recovered) {
         let process = self.recover_process(&recorded, recovered);
-        let job = self.jobs.of(&recorded.job);
+        let job = self.clients.jobs.of(&recorded.job);
         let opens = recorded.opens.into_iter();
         let opens = opens.filter(|held| self.registry.generations.contains_key(&held.area));
         let opens: Vec<_> = opens.collect();
