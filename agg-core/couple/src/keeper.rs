@@ -1,12 +1,13 @@
 //! How generations are stored on disk.
 
 use crate::areas::copy_into;
+use crate::fd::owned;
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -52,8 +53,7 @@ fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
     let temporary = beside(path)?;
     let name = CString::new(temporary.as_bytes())?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let target = unsafe { OwnedFd::from_raw_fd(os::open(&name, flags, 0o600)?) };
+    let target = owned(os::open(&name, flags, 0o600)?);
     let result = copy_into(file.as_raw_fd(), target.as_raw_fd()).and_then(|()| {
         // SAFETY: no memory is involved.
         if unsafe { libc::fchmod(target.as_raw_fd(), mode) } == -1 {

@@ -8,6 +8,7 @@ pub mod registry;
 
 mod areas;
 mod classic;
+mod fd;
 mod folder;
 mod huge;
 mod keeper;

@@ -2,11 +2,12 @@
 //! next one of its series, so that no program waits for new pages.
 
 use crate::areas::Remains;
+use crate::fd::owned;
 use crate::registry::{Area, Series, series};
 use crate::worker::Worker;
 use aggio_base::{Extent, os};
 use std::collections::BTreeMap;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// For fewer bytes a program gets its pages in microseconds.
@@ -231,8 +232,7 @@ fn make(bytes: u64) -> Option<Spare> {
         return None;
     }
     let fd = os::memory_file(c"aggio-coupled").ok()?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = owned(fd);
     os::fallocate(fd, Extent::new(0, bytes), true).ok()?;
     Some(Spare { bytes, ..Spare::from(file) })
 }
@@ -259,9 +259,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn remains(bytes: u64, is_dense: bool) -> Remains {
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let file = unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) };
-        Remains { file, bytes, is_dense }
+        Remains { file: owned(os::memory_file(c"test").unwrap()), bytes, is_dense }
     }
 
     /// Waits until the thread has done all it was told.

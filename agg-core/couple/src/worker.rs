@@ -1,8 +1,9 @@
 //! Threads beside the agent's: what they are to do, and what they have done.
 
+use crate::fd::checked;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What threads have done, and a descriptor that is readable when there is something.
@@ -16,14 +17,9 @@ pub(crate) struct Results<D> {
 impl<D: Send + 'static> Results<D> {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let bell = unsafe { File::from_raw_fd(fd) };
+        let bell = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         let (tell, done) = channel();
-        Ok(Self { tell, done, bell })
+        Ok(Self { tell, done, bell: bell.into() })
     }
 
     /// Readable when something is done.

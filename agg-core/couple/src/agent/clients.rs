@@ -3,9 +3,10 @@
 use super::Agent;
 use super::poll::poll;
 use crate::registry::{Process, Who};
+use aggio_base::os;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// A process that has called.
@@ -24,7 +25,7 @@ impl ClientProcess {
     /// # Errors
     /// It cannot be seen from here.
     pub(super) fn of(pid: i32) -> io::Result<(Self, i32)> {
-        let life = life_of(pid)?;
+        let life = os::open_process(pid)?;
         let Facts { session, start, .. } = facts(pid)?;
         Ok((Self { pid, start, life, orderly: false }, session))
     }
@@ -160,16 +161,6 @@ const EXITING: u64 = 4;
 
 /// Bytes of what a process says of itself, at most.
 const WORDS: usize = 200;
-
-fn life_of(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: numbers only.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    match RawFd::try_from(fd) {
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
 
 /// What a program says of itself.
 pub(super) struct Hello {

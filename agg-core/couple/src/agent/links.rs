@@ -1,6 +1,7 @@
 //! Links of programs: taken, heard, answered and refused.
 
 use super::Agent;
+use crate::fd::checked;
 use crate::peers::{Message, Ticket};
 use crate::place;
 use crate::protocol::{Packet, Packets, Reply, Request, address};
@@ -9,8 +10,9 @@ use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// Links of all programs together at most.
@@ -60,12 +62,7 @@ impl Listener {
     fn take(&self) -> io::Result<OwnedFd> {
         let (socket, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: no address is asked for.
-        let fd = unsafe { libc::accept4(socket, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
-        match fd {
-            -1 => Err(io::Error::last_os_error()),
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        }
+        checked(unsafe { libc::accept4(socket, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) })
     }
 
     /// The next connection, if one waits. Without descriptors it is refused, so that its program
@@ -101,9 +98,7 @@ impl Listener {
 
 /// A descriptor of nothing.
 fn spare() -> Option<OwnedFd> {
-    let fd = aggio_base::os::open(c"/dev/null", libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+    File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
 /// Raises how many descriptors this process may have to what the system allows: each generation
@@ -327,18 +322,15 @@ impl Agent {
 fn listen(name: &str) -> io::Result<OwnedFd> {
     let address = address(name)?;
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let checked = |result: i32| match result {
-        -1 => Err(io::Error::last_os_error()),
-        result => Ok(result),
-    };
     // SAFETY: no memory is involved.
-    let fd = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
     let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: the kernel reads the local address.
-    checked(unsafe { libc::bind(fd, (&raw const address).cast(), len) })?;
-    // SAFETY: no memory is involved.
-    checked(unsafe { libc::listen(fd, 4096) })?;
-    Ok(socket)
+    let result = unsafe {
+        match libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) {
+            0 => libc::listen(socket.as_raw_fd(), 4096),
+            failed => failed,
+        }
+    };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(socket) }
 }

@@ -1,10 +1,11 @@
 //! Whether programs can still find the agent: not once its socket, or the directory, is gone.
 
+use crate::fd::checked;
 use crate::place::Place;
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -30,12 +31,8 @@ impl Reach {
         let socket = place.visible("sock");
         let identity = identity(&socket)?;
         // SAFETY: no memory is involved.
-        let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let events = unsafe { OwnedFd::from_raw_fd(fd) };
+        let events = checked(unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) })?;
+        let fd = events.as_raw_fd();
         let directory = CString::new(place.path().as_os_str().to_owned().into_vec())?;
         // SAFETY: the name is a terminated string.
         if unsafe { libc::inotify_add_watch(fd, directory.as_ptr(), CHANGES) } == -1 {
