@@ -41,7 +41,7 @@ pub(super) fn after(ended: Option<String>) -> Reply {
     match ended {
         Some(text) if text.is_empty() => Reply::Done,
         Some(text) => Reply::Failed(libc::EIO, text),
-        None => super::serve::unknown(),
+        None => super::caller::unknown(),
     }
 }
 

@@ -5,6 +5,7 @@ mod answers;
 mod aside;
 mod away;
 mod before;
+mod caller;
 mod clients;
 mod complete;
 mod disk;

@@ -2,14 +2,16 @@
 
 use super::Agent;
 use super::away::Way;
+use super::caller::{Caller, lost, unknown};
 use super::clients::Hello;
+use super::listing::list;
 use super::pulls::After;
 use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
 use crate::peers::ALL;
 use crate::protocol::{Before, Reply, Request};
-use crate::registry::{Answer, Area, Ask, Handle, Options, Process, Registry};
+use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
 use aggio_base::Extent;
 use std::io;
 
@@ -86,6 +88,8 @@ impl Agent {
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
+        let (registry, areas) = (&mut self.registry, &self.areas);
+        let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
                 let access = Access { read, write: ask.write, append };
@@ -98,8 +102,12 @@ impl Agent {
             Request::Adopt(device, inode, how, key) => {
                 self.adopt(link, process, (device, inode), how, key)?
             }
-            Request::Close(handle, moved) => self.close(process, handle, moved),
-            Request::Check(handle, moved) => self.check(process, handle, moved),
+            Request::Close(handle, moved) => {
+                let (reply, written) = caller.close(handle, moved);
+                let trouble = written.and_then(|path| self.storage.trouble(&path));
+                trouble.unwrap_or(reply)
+            }
+            Request::Check(handle, moved) => caller.check(handle, moved),
             Request::Sync(handle) => self.sync(link, process, handle)?,
             Request::Announce(handle, before) => {
                 self.gather_records(link, process, handle, before)?
@@ -109,15 +117,12 @@ impl Agent {
                 self.registry.withdraw(process, handle);
                 Reply::Done
             }
-            Request::Spoil(handle) => self.spoil_open(process, handle),
-            Request::ChildLost(handle) => self.lose_child(process, handle),
-            Request::Wrote(handle, _) => match self.registry.wrote(process, handle) {
-                true => Reply::Done,
-                false => lost(&mut self.registry, process, handle),
-            },
+            Request::Spoil(handle) => caller.tell(handle, Registry::spoil),
+            Request::ChildLost(handle) => caller.tell(handle, Registry::lose_child),
+            Request::Wrote(handle, _) => caller.tell(handle, Registry::wrote),
             Request::Fetch(handle, extents) => self.fetch_here(link, handle, &extents)?,
             // The bytes that others see are those of this node.
-            Request::Renew(handle) => self.check(process, handle, 0),
+            Request::Renew(handle) => caller.check(handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
             Request::Empty(path) => {
                 self.registry.touch(&path);
@@ -133,8 +138,8 @@ impl Agent {
                 others.iter().for_each(|path| self.registry.touch(path));
                 told(result)
             }
-            Request::Stat(path, options) => self.stat(process, &path, options),
-            Request::List(dir, after, view) => self.list(process, &dir, &after, view),
+            Request::Stat(path, options) => caller.stat(&path, options),
+            Request::List(dir, after, view) => list(&self.registry, process, &dir, &after, view),
             Request::Goodbye => {
                 self.take_leave(process);
                 Reply::Done
@@ -220,34 +225,11 @@ impl Agent {
         is_here.then_some(Reply::Done)
     }
 
-    fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle).copied() else {
-            return lost(&mut self.registry, process, handle);
-        };
-        let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
-        self.registry.see(process, handle, moved, moved >= size);
-        path.iter().for_each(|path| self.registry.touch(path));
-        Reply::Done
-    }
-
-    fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle).copied() else {
-            let reply = lost(&mut self.registry, process, handle);
-            self.registry.close(process, handle, 0, false);
-            return reply;
-        };
-        let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
-        let path = path.filter(|_| open.write);
-        self.registry.close(process, handle, moved, moved >= size);
-        path.and_then(|path| self.storage.trouble(&path)).unwrap_or(Reply::Done)
-    }
-
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
         if let Some(open) = self.registry.opens.get(&handle).copied() {
-            let is_first = self.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
+            let is_first =
+                self.registry.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
@@ -313,7 +295,7 @@ impl Agent {
             return lost(&mut self.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.is_shown_at_sync(area) {
+        if self.registry.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
             self.tell_readers(area);
         }
@@ -323,62 +305,6 @@ impl Agent {
         }
         Reply::Done
     }
-
-    /// The generation of this open will not be complete.
-    fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
-        match self.registry.spoil(process, handle) {
-            true => Reply::Done,
-            false => lost(&mut self.registry, process, handle),
-        }
-    }
-
-    /// What a child had inherited, and this process has open, will not be complete.
-    fn lose_child(&mut self, process: Process, handle: u64) -> Reply {
-        match self.registry.lose_child(process, handle) {
-            true => Reply::Done,
-            false => lost(&mut self.registry, process, handle),
-        }
-    }
-
-    fn is_shown_at_sync(&self, area: u64) -> bool {
-        let generation = self.registry.generations.get(&area);
-        let name = generation.and_then(|generation| self.registry.names.get(&generation.path));
-        name.is_some_and(|name| name.options.at_sync)
-    }
-
-    fn stat(&self, process: Process, path: &[u8], options: Options) -> Reply {
-        let found = match self.registry.look(process, path, options) {
-            None => None,
-            // Cut to no bytes; the next open makes it.
-            Some(None) => {
-                Some(crate::client::Stat { mode: libc::S_IFREG | 0o600, ..Default::default() })
-            }
-            Some(Some(area)) => {
-                let number = self.registry.generations.get(&area).map_or(0, |one| one.number);
-                self.areas.stat(area, number).ok()
-            }
-        };
-        Reply::Stat(found)
-    }
-}
-
-/// What is said of an open that is none any more.
-pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) -> Reply {
-    if let Some((number, text)) = registry.loss(handle) {
-        return Reply::Failed(number, text.to_owned());
-    }
-    // An earlier agent was told, and did not come to say so.
-    if registry.has_completed(handle) {
-        return Reply::Done;
-    }
-    registry.report_aborted(process, handle);
-    unknown()
-}
-
-/// What is said of an open file that this agent does not know: one of an earlier agent.
-pub(super) fn unknown() -> Reply {
-    let text = "the agent that knew an open file has ended, and with it what was written";
-    Reply::Failed(libc::ESTALE, text.into())
 }
 
 fn done((): ()) -> Reply {

@@ -1,8 +1,8 @@
 //! Generations that this node owns and programs of several nodes write at the same time.
 
 use super::Agent;
+use super::caller::lost;
 use super::pulls::After;
-use super::serve::lost;
 use super::step::Gathering;
 use super::waits::Waiting;
 use crate::peers::differences::{self, Differences};

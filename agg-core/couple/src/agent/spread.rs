@@ -303,7 +303,7 @@ impl Agent {
             match wants {
                 Wants::All => {}
                 // The generation was given up: who closes it learns why.
-                Wants::Pieces(link) => _ = self.reply(link, &super::serve::unknown(), None),
+                Wants::Pieces(link) => _ = self.reply(link, &super::caller::unknown(), None),
                 Wants::Again(Asked { link, process, request })
                 | Wants::Answer(Asked { link, process, request }, _) => {
                     self.ask(key.0, link, process, request);

@@ -4,7 +4,7 @@
 //! header says then, and the bytes of the records that are there, decide what readers are told of
 //! instead of the number in the file, which may be written before its records are.
 
-use super::serve::lost;
+use super::caller::lost;
 use super::waits::Since;
 use crate::areas::Areas;
 use crate::classic::Header;

@@ -138,6 +138,11 @@ impl Registry {
         self.names.get(&generation.path).map(|name| &name.options)
     }
 
+    /// Whether readers may have a generation when its writer synchronises it.
+    pub(crate) fn is_shown_at_sync(&self, area: Area) -> bool {
+        self.options_of(area).is_some_and(|options| options.at_sync)
+    }
+
     /// The number that will be given next.
     pub(crate) fn next_number_of_all(&self) -> u64 {
         self.last + 1
