@@ -5,7 +5,7 @@ use super::pulls::After;
 use super::waits::Waiting;
 use crate::peers::ALL;
 use crate::protocol::Reply;
-use crate::registry::{Answer, Opening};
+use crate::registry::{Answer, Opening, Registry};
 use std::os::fd::AsRawFd;
 
 impl Agent {
@@ -14,36 +14,13 @@ impl Agent {
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(self.told(&answer, &waiting.path)),
-            Answer::Fail(number) => Reply::Failed(number, self.told(&answer, &waiting.path)),
+            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.registry)),
+            Answer::Fail(number) => {
+                Reply::Failed(number, told(&answer, &waiting.path, &self.registry))
+            }
         };
         self.reply(waiting.link, &reply, None);
         self.settle();
-    }
-
-    /// What is to be said of an error.
-    fn told(&self, answer: &Answer, path: &[u8]) -> String {
-        let path = String::from_utf8_lossy(path);
-        if let Some(dead) = self.registry.dead_writer(path.as_bytes(), answer) {
-            let (number, writer) = (dead.number, &dead.writer);
-            return format!("{path}: {writer} died before generation {number} was complete");
-        }
-        if let Answer::Fail(number) = answer
-            && let Some((directory, error)) =
-                self.registry.full_directories().find(|(_, error)| error == number)
-        {
-            let error = std::io::Error::from_raw_os_error(error);
-            return format!(
-                "{path}: there is no memory for another generation, {directory} takes no more \
-                 ({error}), and no other program is there that would read those that are kept"
-            );
-        }
-        match answer {
-            Answer::Fail(libc::ESTALE) => {
-                format!("{path}: the generation that is meant was not kept")
-            }
-            _ => String::new(),
-        }
     }
 
     /// Makes the descriptor of an open and sends it.
@@ -101,5 +78,30 @@ impl Agent {
             }
         }
         self.settle();
+    }
+}
+
+/// What is to be said of an error.
+fn told(answer: &Answer, path: &[u8], registry: &Registry) -> String {
+    let path = String::from_utf8_lossy(path);
+    if let Some(dead) = registry.dead_writer(path.as_bytes(), answer) {
+        let (number, writer) = (dead.number, &dead.writer);
+        return format!("{path}: {writer} died before generation {number} was complete");
+    }
+    if let Answer::Fail(number) = answer
+        && let Some((directory, error)) =
+            registry.full_directories().find(|(_, error)| error == number)
+    {
+        let error = std::io::Error::from_raw_os_error(error);
+        return format!(
+            "{path}: there is no memory for another generation, {directory} takes no more \
+             ({error}), and no other program is there that would read those that are kept"
+        );
+    }
+    match answer {
+        Answer::Fail(libc::ESTALE) => {
+            format!("{path}: the generation that is meant was not kept")
+        }
+        _ => String::new(),
     }
 }

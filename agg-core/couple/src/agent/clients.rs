@@ -214,7 +214,7 @@ impl Agent {
             // It may have become another program, which is served as well.
             self.registry.touch_written_by(process);
         }
-        self.lifetime.stay(false);
+        self.lifetime.stays = false;
         self.links.belongs_to(link, process);
         Ok(())
     }

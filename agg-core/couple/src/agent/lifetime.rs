@@ -19,9 +19,9 @@ pub(super) struct Lifetime {
     began: Instant,
     idle_since: Option<Instant>,
     /// It was started by hand: it stays until the first program has come.
-    stays: bool,
+    pub(super) stays: bool,
     /// It was told to end.
-    quits: bool,
+    pub(super) quits: bool,
 }
 
 impl Lifetime {
@@ -31,20 +31,6 @@ impl Lifetime {
 
     pub(super) fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
-    }
-
-    /// It is to stay until a program has come.
-    pub(super) fn stay(&mut self, stays: bool) {
-        self.stays = stays;
-    }
-
-    /// It is to end when no program is connected.
-    pub(super) fn quit(&mut self) {
-        self.quits = true;
-    }
-
-    pub(super) fn quits(&self) -> bool {
-        self.quits
     }
 
     /// When an agent that has nothing to do ends.
@@ -73,7 +59,7 @@ impl Agent {
             self.settle();
         }
         let is_busy = self.storage.is_busy();
-        if self.lifetime.quits() && self.clients.is_empty() && !is_busy {
+        if self.lifetime.quits && self.clients.is_empty() && !is_busy {
             return true;
         }
         if is_lost && !is_busy {
@@ -106,7 +92,31 @@ impl Agent {
         if !self.aside.is_idle() {
             return busy("generations are being copied or compared");
         }
-        self.lifetime.quit();
+        self.lifetime.quits = true;
         Reply::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Who;
+
+    #[test]
+    fn an_agent_ends_a_while_after_it_has_nothing_to_do() {
+        let (mut lifetime, mut registry) = (Lifetime::begin(), Registry::behind(0));
+        lifetime.stays = true;
+        assert!(!lifetime.is_over(false, &registry));
+        assert_eq!(lifetime.end(&registry), None, "no program has come yet");
+        lifetime.stays = false;
+        assert!(!lifetime.is_over(false, &registry));
+        let end = lifetime.end(&registry).unwrap();
+        assert!(end > Instant::now());
+        lifetime.idle_since = lifetime.idle_since.map(|since| since - LINGERS);
+        assert!(lifetime.is_over(false, &registry));
+        assert!(!lifetime.is_over(true, &registry), "something is to be done");
+        registry.join(1, Who { job: 1, ranks: 1, family: 1, label: "p1".into() });
+        assert!(!lifetime.is_over(false, &registry));
+        assert_eq!(lifetime.end(&registry), None);
     }
 }

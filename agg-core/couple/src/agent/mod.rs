@@ -177,7 +177,7 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
-        self.survivors.leave(self.lifetime.quits());
+        self.survivors.leave(self.lifetime.quits);
         self.reach.leave();
         Ok(())
     }

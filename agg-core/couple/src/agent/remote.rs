@@ -173,7 +173,7 @@ impl Agent {
         };
         self.registry.join(process, who);
         self.registry.lives_on(process, peer.0);
-        self.lifetime.stay(false);
+        self.lifetime.stays = false;
         if let Some(peers) = &mut self.peers {
             peers.remote.insert((peer, number), process);
         }

@@ -308,7 +308,7 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
     scene.agent().lose_the_dead();
     scene.apply(Step::Write);
     assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
-    let quit = scene.agent().lifetime.quits();
+    let quit = scene.agent().lifetime.quits;
     scene.agent().survivors.leave(quit);
     let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
     assert_eq!(left, 0);
