@@ -67,8 +67,8 @@ impl Reader {
         let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
         let (seconds, record) = (self.since.seconds(), self.told);
         Some(format!(
-            "{path}: {who} has waited {seconds} s for record {record} of generation {number}; {} is \
-             writing it",
+            "{path}: {who} has waited {seconds} s for record {record} of generation {number}; {} \
+             is writing it",
             generation.maker
         ))
     }
