@@ -166,3 +166,48 @@ impl Aside {
         self.comparing.remove(&area);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::time::{Duration, Instant};
+
+    fn wait(aside: &Aside) -> Done {
+        let began = Instant::now();
+        loop {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            match aside.results().pop() {
+                Some(done) => return done,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_comparison_counts_unless_the_file_was_opened_for_writing_meanwhile() {
+        let (mut areas, mut aside) = (Areas::new().unwrap(), Aside::new().unwrap());
+        areas.make(1, 0o600, None).unwrap();
+        let file = File::from(areas.open(1, true, true, false).unwrap());
+        file.set_len(LARGE).unwrap();
+        file.write_all_at(b"bytes", 0).unwrap();
+        assert!(is_large(1, &areas) && !is_large(2, &areas));
+        areas.make(2, 0o600, None).unwrap();
+        aside.copy(2, 1, &areas).unwrap();
+        assert!(aside.fills(2) && !aside.fills(1) && !aside.is_idle());
+        assert!(matches!(wait(&aside), Done::Copied(2, Ok(()))));
+        assert!(aside.filled(2).is_some_and(|copying| !copying.cut));
+        areas.is_copied(2).unwrap();
+        for (is_written, known) in [(false, Some(false)), (true, None)] {
+            assert_eq!(aside.is_changed(2, Some(1), &areas), None);
+            let Done::Compared(2, same) = wait(&aside) else { panic!() };
+            if is_written {
+                aside.note_written(2);
+            }
+            aside.compared(2, same);
+            let changed = aside.is_changed(2, Some(1), &areas);
+            assert_eq!(changed, known, "written: {is_written}");
+        }
+    }
+}

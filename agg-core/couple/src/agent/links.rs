@@ -240,8 +240,7 @@ impl Links {
         Some(Reply::Text(part, total as u64))
     }
 
-    /// A connection has ended. The process if it was its last one, or `None` in it; `None` if there
-    /// is no such connection.
+    /// A connection has ended; `None` if there is none. The process that has no other one, if any.
     pub(super) fn end(&mut self, link: u64) -> Option<Option<Process>> {
         let process = self.all.remove(&link)?.process;
         Some(process.filter(|process| self.of(*process).is_empty()))
@@ -333,4 +332,38 @@ fn listen(name: &str) -> io::Result<OwnedFd> {
         }
     };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(socket) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::pair;
+
+    #[test]
+    fn a_program_that_waits_asks_for_nothing_until_it_is_answered() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut links = Links::new(scratch.path().join("sock").to_str().unwrap()).unwrap();
+        let ends = [7, 8].map(|link| {
+            let (packets, end) = pair().unwrap();
+            links.add(link, packets, None);
+            end
+        });
+        assert_eq!(links.asks(7), None, "nobody knows the process");
+        [7, 8].into_iter().for_each(|link| links.belongs_to(link, 1));
+        assert_eq!((links.of(1), links.asks(7)), (vec![7, 8], Some(1)));
+        links.let_wait(7);
+        assert_eq!(links.asks(7), None);
+        let reminder = Reply::Waits("it waits".into());
+        assert!(links.send(7, &reminder, None).unwrap());
+        assert_eq!(links.asks(7), None, "it was only told that it waits");
+        assert!(!links.send(7, &reminder, None).unwrap(), "it has not read the one before");
+        assert!(links.send(7, &Reply::Done, None).unwrap());
+        assert_eq!(links.asks(7), Some(1));
+        assert!(!links.send(9, &Reply::Done, None).unwrap(), "there is no such connection");
+        drop(ends);
+        assert!(links.send(7, &Reply::Done, None).is_err());
+        assert_eq!((links.end(7), links.end(7)), (Some(None), None));
+        assert_eq!(links.end(8), Some(Some(1)), "it was the last one of its process");
+        assert!(links.is_empty());
+    }
 }

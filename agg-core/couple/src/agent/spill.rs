@@ -103,3 +103,24 @@ pub(super) fn full(registry: &Registry) -> impl Iterator<Item = (&Directory, io:
     let full = registry.full_directories();
     full.map(|(directory, number)| (directory, io::Error::from_raw_os_error(number)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_missing_refuses_and_one_that_is_full_is_tried_again() {
+        let (mut folders, mut registry) = (Folders::default(), Registry::behind(0));
+        assert!(folders.check(&Options::default()).is_ok(), "no directory is needed");
+        let options = Options { spill: Some("/no/such/directory".into()), ..Options::default() };
+        let error = folders.check(&options).unwrap_err();
+        assert!(matches!(refused(&error), Reply::Failed(libc::ENOENT, _)));
+        assert!(!folders.try_again(&mut registry) && folders.next().is_none());
+        let error = io::Error::from_raw_os_error(libc::ENOSPC);
+        folders.has_refused(1, &error, &mut registry);
+        assert!(folders.next().is_some_and(|again| again > Instant::now()));
+        folders.again = Some(Instant::now());
+        assert!(!folders.try_again(&mut registry), "no directory is full");
+        assert!(folders.next().is_none());
+    }
+}
