@@ -65,7 +65,7 @@ pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
-use survive::{Recovery, Survivors};
+use survive::Survivors;
 use waits::Waits;
 
 /// How often a file is looked at after a description that could write was closed, once a
@@ -362,17 +362,10 @@ impl Agent {
     /// # Errors
     /// It cannot be used.
     fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
-        if self.survivors.knows(directory) {
-            return Ok(());
+        let (registry, areas, clients) = (&mut self.registry, &mut self.areas, &mut self.clients);
+        if self.survivors.find(directory, self.reach.place(), registry, areas, clients)? {
+            self.settle();
         }
-        let mut recovery = Recovery {
-            survivors: &mut self.survivors,
-            registry: &mut self.registry,
-            areas: &mut self.areas,
-            clients: &mut self.clients,
-        };
-        recovery.take(directory, self.reach.place())?;
-        self.settle();
         Ok(())
     }
 }

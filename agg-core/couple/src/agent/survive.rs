@@ -12,7 +12,6 @@ use aggio_base::host;
 use aggio_base::log;
 use aggio_base::log::Level;
 use recorder::Recorder;
-pub(super) use recover::Recovery;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -54,11 +53,6 @@ impl Survivors {
         let file = spool.file()?;
         self.areas.insert(area, directory);
         Ok(Some(file))
-    }
-
-    /// Whether what an earlier agent has left in a directory is known.
-    pub(super) fn knows(&self, directory: &Directory) -> bool {
-        self.spools.contains_key(directory)
     }
 
     /// The directory that has a generation which survives.
@@ -118,7 +112,7 @@ impl Survivors {
             let name = registry.names.get(&path).filter(|name| name.options.survives);
             let directory = name.and_then(|name| name.options.spill.clone());
             let known = self.records.get(&path).cloned();
-            let result = match (directory.filter(|one| self.knows(one)), known) {
+            let result = match (directory.filter(|one| self.spools.contains_key(one)), known) {
                 (Some(directory), known) => {
                     let number = known.map_or_else(|| registry.number(), |(_, number)| number);
                     self.records.insert(path.clone(), (directory.clone(), number));
@@ -188,13 +182,8 @@ mod tests {
         /// All that is in `directory`.
         fn find(directory: &Directory, place: &Place, areas: &mut Areas) -> Self {
             let mut known = Self::default();
-            let mut recovery = Recovery {
-                survivors: &mut known.survivors,
-                registry: &mut known.registry,
-                areas,
-                clients: &mut known.clients,
-            };
-            recovery.take(directory, place).unwrap();
+            let Self { survivors, registry, clients } = &mut known;
+            assert!(survivors.find(directory, place, registry, areas, clients).unwrap());
             known
         }
 
