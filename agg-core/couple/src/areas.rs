@@ -3,12 +3,13 @@
 mod moved;
 
 use crate::client::Stat;
+use crate::fd::{checked, owned};
 use crate::registry::Area;
 use crate::spares::Spare;
 use aggio_base::{Extent, os};
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Permissions that the agent itself needs to open a file anew.
 const OWN: u32 = 0o600;
@@ -82,19 +83,11 @@ fn gone() -> io::Error {
     io::Error::from_raw_os_error(libc::ESTALE)
 }
 
-fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: callers pass descriptors that they have just made.
-    unsafe { OwnedFd::from_raw_fd(fd) }
-}
-
 impl Areas {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
         let events = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
-        if events == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { files: BTreeMap::new(), lingering: Vec::new(), events: owned(events) })
+        Ok(Self { files: BTreeMap::new(), lingering: Vec::new(), events: checked(events)? })
     }
 
     /// Readable when a file that can be written to was closed.

@@ -2,12 +2,13 @@
 //! so that nobody else opens them, and nothing is left when the agent ends in any way.
 
 use crate::areas::copy;
+use crate::fd::{checked, owned};
 use crate::place::{random, user};
 use aggio_base::os;
 use std::ffi::CString;
 use std::fs::Metadata;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 /// Begins the name of a file on a file system without `O_TMPFILE`, until the file is unlinked; the
@@ -75,10 +76,7 @@ impl Folder {
 
     pub(crate) fn open_at(&self, name: &std::ffi::CStr, flags: i32) -> io::Result<OwnedFd> {
         // SAFETY: the name is a terminated string.
-        match unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600) } {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(owned(fd)),
-        }
+        checked(unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600) })
     }
 
     /// Duplicates the directory, for another thread.
@@ -124,11 +122,6 @@ impl Folder {
 pub(crate) fn refusal(path: &str, error: &io::Error) -> io::Error {
     let text = format!("the directory {path}, which is to have coupled files: {error}");
     Refused::of(error.raw_os_error().unwrap_or(libc::EACCES), text)
-}
-
-pub(crate) fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: callers pass descriptors that they have just made.
-    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 /// Refuses a directory whose owner is neither this user nor the system.

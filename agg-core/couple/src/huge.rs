@@ -5,12 +5,13 @@
 //! small page costs more than copying what it holds. A file system of its own says itself which
 //! pages it wants, and needs no privilege: a child in a user namespace mounts it and gives it away.
 
+use crate::fd::{checked, owned};
 use crate::place::user;
 use crate::protocol::pair;
 use aggio_base::os;
 use std::ffi::{CStr, CString, c_char};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::null;
 
 /// How files are named for the moment in which they have a name; what was open shows it later.
@@ -55,19 +56,10 @@ impl Huge {
         let flags = libc::O_RDONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let root = self.root.as_raw_fd();
         // SAFETY: the name is a terminated string.
-        let fd = checked(unsafe { libc::openat(root, NAME.as_ptr(), flags, 0o600) }.into())?;
+        let fd = checked(unsafe { libc::openat(root, NAME.as_ptr(), flags, 0o600) })?;
         // SAFETY: as above.
         status(unsafe { libc::unlinkat(root, NAME.as_ptr(), 0) }.into())?;
         Ok(fd)
-    }
-}
-
-/// What a system call returned: a descriptor that is new, or nothing of use.
-fn checked(result: i64) -> io::Result<OwnedFd> {
-    match RawFd::try_from(result) {
-        // SAFETY: callers pass what a call that makes a descriptor has returned.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -130,7 +122,7 @@ fn enter(maps: &[(&CStr, CString)]) -> io::Result<()> {
     // SAFETY: only numbers; the process has one thread.
     status(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) }.into())?;
     for (name, text) in maps {
-        let file = checked(os::open(name, libc::O_WRONLY | libc::O_CLOEXEC, 0)?.into())?;
+        let file = owned(os::open(name, libc::O_WRONLY | libc::O_CLOEXEC, 0)?);
         let (fd, bytes) = (file.as_raw_fd(), text.as_bytes());
         // These files take one write, at no offset.
         // SAFETY: the kernel reads the bytes of the slice.
@@ -148,7 +140,7 @@ mod tests {
 
     fn writable(file: &OwnedFd) -> File {
         let fd = os::reopen(file.as_raw_fd(), libc::O_RDWR).unwrap();
-        checked(fd.into()).unwrap().into()
+        owned(fd).into()
     }
 
     fn has_huge_pages(file: &File, page: u64) -> bool {

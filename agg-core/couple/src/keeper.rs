@@ -1,25 +1,26 @@
-//! A thread that stores generations on disk, in the order in which they became complete.
+//! How generations are stored on disk.
 
 use crate::areas::copy_into;
+use crate::fd::owned;
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// An order for the thread.
-enum Job {
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Job {
     /// Store these bytes under this name.
     Store(Area, OwnedFd, Vec<u8>),
     /// Remove this name.
     Remove(Vec<u8>),
 }
 
-/// The result of an order.
+/// What has become of it.
 #[derive(Debug)]
 pub(crate) enum Done {
     /// Bytes of this memory were stored, or not.
@@ -28,86 +29,14 @@ pub(crate) enum Done {
     Removed(Vec<u8>, io::Result<()>),
 }
 
-/// The thread, and what it has done.
-#[derive(Debug)]
-pub(crate) struct Keeper {
-    jobs: Sender<Job>,
-    done: Receiver<Done>,
-    wake: OwnedFd,
-    /// Jobs that have not been done.
-    pub(crate) pending: usize,
-}
-
-impl Keeper {
-    pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
+/// Stores or removes.
+pub(crate) fn carry_out(job: Job) -> Done {
+    match job {
+        Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
+        Job::Remove(path) => {
+            let removed = remove(&path);
+            Done::Removed(path, removed)
         }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let wake = unsafe { OwnedFd::from_raw_fd(fd) };
-        let ((jobs, work), (tell, done)) = (channel(), channel());
-        let bell = wake.try_clone()?;
-        let run = move || serve(&work, &tell, &File::from(bell));
-        std::thread::Builder::new().name("aggio-keeper".into()).spawn(run)?;
-        Ok(Self { jobs, done, wake, pending: 0 })
-    }
-
-    /// Readable when something is done.
-    pub(crate) fn events(&self) -> RawFd {
-        self.wake.as_raw_fd()
-    }
-
-    /// Stores the bytes of `file` under `path`.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub(crate) fn store(&mut self, area: Area, file: OwnedFd, path: Vec<u8>) -> io::Result<()> {
-        self.send(Job::Store(area, file, path))
-    }
-
-    /// Removes `path`, if it is there.
-    ///
-    /// # Errors
-    /// The thread has ended.
-    pub(crate) fn remove(&mut self, path: Vec<u8>) -> io::Result<()> {
-        self.send(Job::Remove(path))
-    }
-
-    fn send(&mut self, job: Job) -> io::Result<()> {
-        let ended = |_| io::Error::other("the thread that stores generations has ended");
-        self.jobs.send(job).map_err(ended)?;
-        self.pending += 1;
-        Ok(())
-    }
-
-    /// Returns the results since the last call.
-    pub(crate) fn results(&mut self) -> Vec<Done> {
-        let mut count = [0u8; 8];
-        // SAFETY: the kernel writes eight bytes into the local array.
-        unsafe { libc::read(self.events(), count.as_mut_ptr().cast(), count.len()) };
-        let found: Vec<_> = self.done.try_iter().collect();
-        self.pending -= found.len();
-        found
-    }
-}
-
-fn serve(work: &Receiver<Job>, tell: &Sender<Done>, bell: &File) {
-    for job in work {
-        let result = match job {
-            Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
-            Job::Remove(path) => {
-                let result = remove(&path);
-                Done::Removed(path, result)
-            }
-        };
-        if tell.send(result).is_err() {
-            return;
-        }
-        let mut bell = bell;
-        // A counter that is full wakes the agent as well.
-        let _ = io::Write::write_all(&mut bell, &1u64.to_ne_bytes());
     }
 }
 
@@ -124,8 +53,7 @@ fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
     let temporary = beside(path)?;
     let name = CString::new(temporary.as_bytes())?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let target = unsafe { OwnedFd::from_raw_fd(os::open(&name, flags, 0o600)?) };
+    let target = owned(os::open(&name, flags, 0o600)?);
     let result = copy_into(file.as_raw_fd(), target.as_raw_fd()).and_then(|()| {
         // SAFETY: no memory is involved.
         if unsafe { libc::fchmod(target.as_raw_fd(), mode) } == -1 {
@@ -165,17 +93,6 @@ fn beside(path: &[u8]) -> io::Result<OsString> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{FileExt, PermissionsExt};
-    use std::time::{Duration, Instant};
-
-    fn wait(keeper: &mut Keeper, count: usize) -> Vec<Done> {
-        let (mut found, began) = (Vec::new(), Instant::now());
-        while found.len() < count {
-            assert!(began.elapsed() < Duration::from_secs(20));
-            found.extend(keeper.results());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        found
-    }
 
     fn bytes(text: &str) -> OwnedFd {
         let file = tempfile::tempfile().unwrap();
@@ -185,38 +102,34 @@ mod tests {
     }
 
     #[test]
-    fn generations_are_stored_in_their_order_and_nothing_else_is_left() {
+    fn generations_are_stored_one_over_the_other_and_nothing_else_is_left() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("f");
         let name = || path.as_os_str().as_bytes().to_vec();
-        let mut keeper = Keeper::new().unwrap();
         for (area, text) in [(1, "one"), (2, "two")] {
-            keeper.store(area, bytes(text), name()).unwrap();
+            let done = carry_out(Job::Store(area, bytes(text), name()));
+            assert!(matches!(done, Done::Stored(number, Ok(())) if number == area));
         }
-        let results = wait(&mut keeper, 2);
-        assert!(matches!(&results[..], [Done::Stored(1, Ok(())), Done::Stored(2, Ok(()))]));
         let found = std::fs::read(&path).unwrap();
         assert_eq!((found.len(), &found[5000..]), (5003, &b"two"[..]));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
-        keeper.remove(name()).unwrap();
-        keeper.remove(name()).unwrap();
-        let results = wait(&mut keeper, 2);
-        assert!(results.iter().all(|one| matches!(one, Done::Removed(_, Ok(())))), "{results:?}");
-        assert_eq!((std::fs::read_dir(scratch.path()).unwrap().count(), keeper.pending), (0, 0));
+        for _ in 0..2 {
+            assert!(matches!(carry_out(Job::Remove(name())), Done::Removed(_, Ok(()))));
+        }
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn an_error_is_told_and_leaves_nothing() {
-        let mut keeper = Keeper::new().unwrap();
-        keeper.store(7, bytes("x"), b"/no/such/directory/f".to_vec()).unwrap();
-        let results = wait(&mut keeper, 1);
-        let [Done::Stored(7, Err(error))] = &results[..] else { panic!("{results:?}") };
+        let path = b"/no/such/directory/f".to_vec();
+        let Done::Stored(7, Err(error)) = carry_out(Job::Store(7, bytes("x"), path)) else {
+            panic!("it is stored")
+        };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let scratch = tempfile::tempdir().unwrap();
         let directory = scratch.path().as_os_str().as_bytes().to_vec();
-        keeper.remove(directory.clone()).unwrap();
-        let results = wait(&mut keeper, 1);
-        assert!(matches!(&results[..], [Done::Removed(path, Err(_))] if *path == directory));
+        let done = carry_out(Job::Remove(directory.clone()));
+        assert!(matches!(done, Done::Removed(path, Err(_)) if path == directory));
     }
 }

@@ -8,6 +8,7 @@ pub mod registry;
 
 mod areas;
 mod classic;
+mod fd;
 mod folder;
 mod huge;
 mod keeper;
@@ -21,6 +22,7 @@ mod spares;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 pub use classic::{NUMBER, covers_number};
 pub use client::{

@@ -1,10 +1,11 @@
 //! The directory in which programs and their agent find each other: the user's alone.
 
+use crate::fd::owned;
 use aggio_base::{host, os};
 use std::ffi::CString;
 use std::fs::{DirBuilder, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -37,10 +38,8 @@ impl Place {
         }
         let name = CString::new(path.as_os_str().as_encoded_bytes())?;
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let fd = os::open(&name, flags, 0)?;
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let directory = unsafe { OwnedFd::from_raw_fd(fd) };
-        check(&std::fs::metadata(format!("/proc/self/fd/{fd}"))?)?;
+        let directory = owned(os::open(&name, flags, 0)?);
+        check(&std::fs::metadata(format!("/proc/self/fd/{}", directory.as_raw_fd()))?)?;
         Ok(Self { directory, path: path.into(), host: host_name() })
     }
 
@@ -88,8 +87,7 @@ impl Place {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         loop {
             let fd = os::open(&name, flags, 0o600)?;
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            let file = unsafe { OwnedFd::from_raw_fd(fd) };
+            let file = owned(fd);
             let operation = libc::LOCK_EX | if wait { 0 } else { libc::LOCK_NB };
             // SAFETY: no memory is involved.
             if unsafe { libc::flock(fd, operation) } == -1 {

@@ -2,13 +2,12 @@
 //! next one of its series, so that no program waits for new pages.
 
 use crate::areas::Remains;
+use crate::fd::owned;
 use crate::registry::{Area, Series, series};
+use crate::worker::Worker;
 use aggio_base::{Extent, os};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// For fewer bytes a program gets its pages in microseconds.
@@ -37,6 +36,7 @@ impl From<OwnedFd> for Spare {
 }
 
 /// What the thread is to do.
+#[derive(Debug)]
 enum Order {
     /// Free the memory of this file.
     Free(OwnedFd, u64),
@@ -69,17 +69,10 @@ struct Ready {
     until: Instant,
 }
 
-#[derive(Debug)]
-struct Worker {
-    orders: Sender<Order>,
-    done: Receiver<Done>,
-    bell: OwnedFd,
-}
-
 /// All files that are ready, and the thread that makes them.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
-    worker: Option<Worker>,
+    worker: Option<Worker<Order, Done>>,
     members: BTreeMap<Area, Member>,
     /// Bytes of the last generation of a series, if hardly any were holes.
     last: BTreeMap<Series, u64>,
@@ -122,7 +115,7 @@ impl Spares {
             return;
         }
         let Some(worker) = &self.worker else { return };
-        if worker.orders.send(Order::Make(series.clone(), bytes)).is_ok() {
+        if worker.order(Order::Make(series.clone(), bytes)) {
             let until = Instant::now() + KEPT;
             self.ready.insert(series, Ready { spare: None, bytes, budget, until });
         }
@@ -150,10 +143,10 @@ impl Spares {
     fn free(&mut self, file: OwnedFd, bytes: u64) {
         if self.worker.is_none() {
             // Without a thread the memory is freed here, and nothing is made ready.
-            self.worker = Worker::start().ok();
+            self.worker = Worker::start("aggio-spares", carry_out).ok();
         }
         if let Some(worker) = &self.worker
-            && worker.orders.send(Order::Free(file, bytes)).is_ok()
+            && worker.order(Order::Free(file, bytes))
         {
             self.leaving += bytes;
         }
@@ -161,16 +154,13 @@ impl Spares {
 
     /// Readable when the thread has done something; -1 before it has anything to do.
     pub(crate) fn events(&self) -> RawFd {
-        self.worker.as_ref().map_or(-1, |worker| worker.bell.as_raw_fd())
+        self.worker.as_ref().map_or(-1, |worker| worker.results.events())
     }
 
     /// Hears what the thread has done.
     pub(crate) fn hear(&mut self) {
         let Some(worker) = &self.worker else { return };
-        let mut count = [0u8; 8];
-        // SAFETY: the kernel writes eight bytes into the local array.
-        unsafe { libc::read(worker.bell.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
-        for done in worker.done.try_iter() {
+        for done in worker.results.take() {
             match done {
                 Done::Freed(bytes) => self.leaving -= bytes,
                 Done::Made(series, Some(spare)) => {
@@ -223,37 +213,16 @@ impl Spares {
     }
 }
 
-impl Worker {
-    fn start() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
+fn carry_out(order: Order) -> Done {
+    match order {
+        Order::Free(file, bytes) => {
+            drop(file);
+            Done::Freed(bytes)
         }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let bell = unsafe { OwnedFd::from_raw_fd(fd) };
-        let ((orders, work), (tell, done)) = (channel(), channel());
-        let rings = File::from(bell.try_clone()?);
-        let run = move || serve(&work, &tell, &rings);
-        std::thread::Builder::new().name("aggio-spares".into()).spawn(run)?;
-        Ok(Self { orders, done, bell })
-    }
-}
-
-fn serve(work: &Receiver<Order>, tell: &Sender<Done>, mut bell: &File) {
-    for order in work {
-        let done = match order {
-            Order::Free(file, bytes) => {
-                drop(file);
-                Done::Freed(bytes)
-            }
-            Order::Make(series, bytes) => Done::Made(series, make(bytes)),
-        };
-        if tell.send(done).is_err() {
-            return;
+        Order::Make(series, bytes) => {
+            let made = make(bytes);
+            Done::Made(series, made)
         }
-        // The counter cannot overflow: who hears the bell empties it.
-        let _ = io::Write::write_all(&mut bell, &1u64.to_ne_bytes());
     }
 }
 
@@ -263,8 +232,7 @@ fn make(bytes: u64) -> Option<Spare> {
         return None;
     }
     let fd = os::memory_file(c"aggio-coupled").ok()?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = owned(fd);
     os::fallocate(fd, Extent::new(0, bytes), true).ok()?;
     Some(Spare { bytes, ..Spare::from(file) })
 }
@@ -285,14 +253,13 @@ fn available() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::os::unix::fs::{FileExt, MetadataExt};
 
     const MIB: u64 = 1 << 20;
 
     fn remains(bytes: u64, is_dense: bool) -> Remains {
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let file = unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) };
-        Remains { file, bytes, is_dense }
+        Remains { file: owned(os::memory_file(c"test").unwrap()), bytes, is_dense }
     }
 
     /// Waits until the thread has done all it was told.

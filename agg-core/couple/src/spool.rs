@@ -17,7 +17,8 @@ mod record;
 
 pub(crate) use record::{Held, Kept, NUMBERS, ProcessRecord, Record, Written};
 
-use crate::folder::{self, Folder, owned};
+use crate::fd::owned;
+use crate::folder::{self, Folder};
 use crate::place::{Place, user};
 use crate::registry::Area;
 use aggio_base::os;

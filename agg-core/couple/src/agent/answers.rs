@@ -5,56 +5,29 @@ use super::pulls::After;
 use super::waits::Waiting;
 use crate::peers::ALL;
 use crate::protocol::Reply;
-use crate::registry::{Answer, Opening};
+use crate::registry::{Answer, Opening, Registry};
 use std::os::fd::AsRawFd;
 
 impl Agent {
-    /// Ends a wait.
+    /// Answers an open, or ends its wait.
     pub(super) fn answer(&mut self, waiting: &Waiting, answer: Answer) {
-        let path = waiting.path.clone();
-        self.answer_open(waiting, answer, &path);
-    }
-
-    pub(super) fn answer_open(&mut self, waiting: &Waiting, answer: Answer, path: &[u8]) {
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(self.told(&answer, path)),
-            Answer::Fail(number) => Reply::Failed(number, self.told(&answer, path)),
+            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.registry)),
+            Answer::Fail(number) => {
+                Reply::Failed(number, told(&answer, &waiting.path, &self.registry))
+            }
         };
         self.reply(waiting.link, &reply, None);
         self.settle();
     }
 
-    /// What is to be said of an error.
-    fn told(&self, answer: &Answer, path: &[u8]) -> String {
-        let path = String::from_utf8_lossy(path);
-        if let Some(dead) = self.registry.dead_writer(path.as_bytes(), answer) {
-            let (number, writer) = (dead.number, &dead.writer);
-            return format!("{path}: {writer} died before generation {number} was complete");
-        }
-        if let Answer::Fail(number) = answer
-            && let Some((directory, error)) =
-                self.registry.full_directories().find(|(_, error)| error == number)
-        {
-            let error = std::io::Error::from_raw_os_error(error);
-            return format!(
-                "{path}: there is no memory for another generation, {directory} takes no more \
-                 ({error}), and no other program is there that would read those that are kept"
-            );
-        }
-        match answer {
-            Answer::Fail(libc::ESTALE) => {
-                format!("{path}: the generation that is meant was not kept")
-            }
-            _ => String::new(),
-        }
-    }
-
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
         let failed = self.carry_out(waiting.mode);
-        if failed.is_none() && self.answers_later(waiting, opening) {
+        if failed.is_none() && self.aside.lets_wait(waiting, opening) {
+            self.let_wait(waiting.link);
             return self.settle();
         }
         self.hand_over_if(failed, waiting, opening);
@@ -80,7 +53,7 @@ impl Agent {
         }
         let access = waiting.access;
         if access.write {
-            self.note_written(opening.area);
+            self.aside.note_written(opening.area);
         }
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
@@ -105,5 +78,30 @@ impl Agent {
             }
         }
         self.settle();
+    }
+}
+
+/// What is to be said of an error.
+fn told(answer: &Answer, path: &[u8], registry: &Registry) -> String {
+    let path = String::from_utf8_lossy(path);
+    if let Some(dead) = registry.dead_writer(path.as_bytes(), answer) {
+        let (number, writer) = (dead.number, &dead.writer);
+        return format!("{path}: {writer} died before generation {number} was complete");
+    }
+    if let Answer::Fail(number) = answer
+        && let Some((directory, error)) =
+            registry.full_directories().find(|(_, error)| error == number)
+    {
+        let error = std::io::Error::from_raw_os_error(error);
+        return format!(
+            "{path}: there is no memory for another generation, {directory} takes no more \
+             ({error}), and no other program is there that would read those that are kept"
+        );
+    }
+    match answer {
+        Answer::Fail(libc::ESTALE) => {
+            format!("{path}: the generation that is meant was not kept")
+        }
+        _ => String::new(),
     }
 }

@@ -1,25 +1,24 @@
-//! Copies and comparisons of large files, which other threads make: the agent answers meanwhile.
+//! Copies and comparisons of large files, and moves to directories, which other threads make: the
+//! agent answers meanwhile.
 
-use super::Agent;
 use super::waits::Waiting;
-use crate::areas::{are_same, copy};
+use crate::areas::{Areas, are_same, copy};
 use crate::folder::Folder;
 use crate::peers::Key;
 use crate::registry::{Area, Opening};
+use crate::worker::Results;
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Files of fewer bytes are copied and compared at once: that takes milliseconds.
 const LARGE: u64 = 16 << 20;
 
 /// What a thread has done.
 #[derive(Debug)]
-enum Done {
+pub(super) enum Done {
     Copied(Area, io::Result<()>),
     Compared(Area, io::Result<bool>),
     /// The bytes are in this file.
@@ -30,11 +29,11 @@ enum Done {
 
 /// A generation that is filled with the bytes of the one before.
 #[derive(Debug, Default)]
-struct Copying {
+pub(super) struct Copying {
     /// Opens that are answered when that is done.
-    waiting: Vec<(Waiting, Opening)>,
+    pub(super) waiting: Vec<(Waiting, Opening)>,
     /// It is to have no bytes then.
-    cut: bool,
+    pub(super) cut: bool,
 }
 
 /// A generation that may still be the copy as which it began.
@@ -48,44 +47,39 @@ enum Comparison {
 /// What other threads do.
 #[derive(Debug)]
 pub(super) struct Aside {
-    tell: Sender<Done>,
-    done: Receiver<Done>,
-    wake: OwnedFd,
+    results: Results<Done>,
     copying: BTreeMap<Area, Copying>,
     comparing: BTreeMap<Area, Comparison>,
 }
 
+/// Whether a generation is copied and compared by another thread.
+pub(super) fn is_large(area: Area, areas: &Areas) -> bool {
+    areas.stat(area, 0).is_ok_and(|stat| stat.size >= LARGE)
+}
+
 impl Aside {
     pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: no memory is involved.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let wake = unsafe { OwnedFd::from_raw_fd(fd) };
-        let (tell, done) = channel();
-        Ok(Self { tell, done, wake, copying: BTreeMap::new(), comparing: BTreeMap::new() })
+        let (copying, comparing) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { results: Results::new()?, copying, comparing })
     }
 
     /// Readable when something is done.
     pub(super) fn events(&self) -> RawFd {
-        self.wake.as_raw_fd()
+        self.results.events()
     }
 
-    /// Whether a generation is still filled.
-    pub(super) fn fills(&self, area: Area) -> bool {
-        self.copying.contains_key(&area)
+    /// What was done since the last call.
+    pub(super) fn results(&self) -> Vec<Done> {
+        self.results.take()
+    }
+
+    fn start(&self, work: impl FnOnce() -> Done + Send + 'static) -> io::Result<()> {
+        self.results.start("aggio-aside", std::iter::once_with(work))
     }
 
     /// Whether no generation is copied or compared.
     pub(super) fn is_idle(&self) -> bool {
         self.copying.is_empty() && self.comparing.is_empty()
-    }
-
-    /// Lets a generation that is still filled have no bytes then; false if it is not.
-    pub(super) fn cut(&mut self, area: Area) -> bool {
-        self.copying.get_mut(&area).map(|copying| copying.cut = true).is_some()
     }
 
     /// Lets a thread write the bytes of a file to a directory.
@@ -104,119 +98,130 @@ impl Aside {
         self.start(move || Done::MovedKept(key, from.into_iter().map(take).collect()))
     }
 
-    fn start(&self, work: impl FnOnce() -> Done + Send + 'static) -> io::Result<()> {
-        let (tell, bell) = (self.tell.clone(), self.wake.try_clone()?);
-        let run = move || {
-            // An agent that has ended needs no word.
-            let _ = tell.send(work());
-            let _ = File::from(bell).write_all(&1u64.to_ne_bytes());
-        };
-        std::thread::Builder::new().name("aggio-aside".into()).spawn(run).map(drop)
+    /// Lets a thread fill a generation with the bytes of another one.
+    pub(super) fn copy(&mut self, area: Area, source: Area, areas: &Areas) -> io::Result<()> {
+        let from = areas.open(source, true, false, false)?;
+        let to = areas.open(area, true, true, false)?;
+        self.start(move || Done::Copied(area, copy(from.as_raw_fd(), to.as_raw_fd())))?;
+        self.copying.insert(area, Copying::default());
+        Ok(())
     }
 
-    fn results(&mut self) -> Vec<Done> {
-        let mut count = [0u8; 8];
-        // SAFETY: the kernel writes eight bytes into the local array.
-        unsafe { libc::read(self.events(), count.as_mut_ptr().cast(), count.len()) };
-        self.done.try_iter().collect()
-    }
-}
-
-impl Agent {
-    pub(super) fn is_large(&self, area: Area) -> bool {
-        self.areas.stat(area, 0).is_ok_and(|stat| stat.size >= LARGE)
+    /// Whether a generation is still filled.
+    pub(super) fn fills(&self, area: Area) -> bool {
+        self.copying.contains_key(&area)
     }
 
-    /// Makes the memory of a generation, which gets the bytes of another one.
-    pub(super) fn copy_aside(&mut self, area: Area, mode: u32, source: Area) -> io::Result<()> {
-        self.make(area, mode, None)?;
-        let from = self.areas.open(source, true, false, false)?;
-        let to = self.areas.open(area, true, true, false)?;
-        self.aside.copying.insert(area, Copying::default());
-        let work = move || Done::Copied(area, copy(from.as_raw_fd(), to.as_raw_fd()));
-        let started = self.aside.start(work);
-        started.inspect_err(|_| drop(self.aside.copying.remove(&area)))
+    /// Lets a generation that is still filled have no bytes then; false if it is not.
+    pub(super) fn cut(&mut self, area: Area) -> bool {
+        self.copying.get_mut(&area).map(|copying| copying.cut = true).is_some()
     }
 
-    /// Lets an open wait if its memory is still filled.
-    pub(super) fn answers_later(&mut self, waiting: &Waiting, opening: Opening) -> bool {
-        let Some(copying) = self.aside.copying.get_mut(&opening.area) else { return false };
-        copying.waiting.push((waiting.clone(), opening));
-        if let Some(link) = self.links.get_mut(&waiting.link) {
-            link.waits = true;
-        }
-        true
+    /// Lets an open wait if its memory is still filled; false if it is not.
+    pub(super) fn lets_wait(&mut self, waiting: &Waiting, opening: Opening) -> bool {
+        let copying = self.copying.get_mut(&opening.area);
+        copying.map(|copying| copying.waiting.push((waiting.clone(), opening))).is_some()
+    }
+
+    /// A generation is filled, or cannot be: what has waited for that.
+    pub(super) fn filled(&mut self, area: Area) -> Option<Copying> {
+        self.copying.remove(&area)
     }
 
     /// A file is open for writing again.
     pub(super) fn note_written(&mut self, area: Area) {
-        if let Some(comparison) = self.aside.comparing.get_mut(&area) {
+        if let Some(comparison) = self.comparing.get_mut(&area) {
             *comparison = Comparison::Runs(true);
         }
     }
 
     /// Whether a file to which nobody can write differs from the one of which it began as a copy;
     /// `None` if that is yet to be found out.
-    pub(super) fn is_changed(&mut self, area: Area, copy_of: Option<Area>) -> Option<bool> {
-        match self.aside.comparing.get(&area) {
+    pub(super) fn is_changed(
+        &mut self,
+        area: Area,
+        copy_of: Option<Area>,
+        areas: &Areas,
+    ) -> Option<bool> {
+        match self.comparing.get(&area) {
             Some(Comparison::Runs(_)) => return None,
             Some(Comparison::Same(same)) => {
                 let same = *same;
-                self.aside.comparing.remove(&area);
+                self.comparing.remove(&area);
                 return Some(!same);
             }
             None => {}
         }
-        if self.is_large(area)
-            && let Some([one, other]) = self.areas.may_be_same(area, copy_of)
+        if is_large(area, areas)
+            && let Some([one, other]) = areas.may_be_same(area, copy_of)
         {
             let work = move || Done::Compared(area, are_same(one.as_raw_fd(), other.as_raw_fd()));
-            if self.aside.start(work).is_ok() {
-                self.aside.comparing.insert(area, Comparison::Runs(false));
+            if self.start(work).is_ok() {
+                self.comparing.insert(area, Comparison::Runs(false));
                 return None;
             }
         }
-        Some(self.areas.is_changed(area, copy_of))
+        Some(areas.is_changed(area, copy_of))
     }
 
-    /// Hears what was done.
-    pub(super) fn hear_aside(&mut self) {
-        for done in self.aside.results() {
-            match done {
-                Done::Copied(area, result) => self.is_filled(area, result),
-                Done::Moved(area, result) => self.has_moved_own(area, result),
-                Done::MovedKept(key, result) => self.have_moved_kept(key, result),
-                Done::Compared(area, same) => {
-                    let same = same.unwrap_or_else(|error| {
-                        log!(Level::Warn, "agent: two generations cannot be compared: {error}");
-                        false
-                    });
-                    match self.aside.comparing.remove(&area) {
-                        Some(Comparison::Runs(false)) => {
-                            self.aside.comparing.insert(area, Comparison::Same(same));
-                            self.look(area);
-                            // Somebody may write, or dies: it is to be compared anew.
-                            self.aside.comparing.remove(&area);
-                        }
-                        _ => self.look(area),
-                    }
-                    self.settle();
-                }
+    /// A generation was compared. That counts if nobody has opened it for writing meanwhile.
+    pub(super) fn compared(&mut self, area: Area, same: io::Result<bool>) {
+        let same = same.unwrap_or_else(|error| {
+            log!(Level::Warn, "agent: two generations cannot be compared: {error}");
+            false
+        });
+        if let Some(Comparison::Runs(false)) = self.comparing.remove(&area) {
+            self.comparing.insert(area, Comparison::Same(same));
+        }
+    }
+
+    /// Somebody may write to a generation that was compared, or dies: it is to be compared anew.
+    pub(super) fn forget_compared(&mut self, area: Area) {
+        self.comparing.remove(&area);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::time::{Duration, Instant};
+
+    fn wait(aside: &Aside) -> Done {
+        let began = Instant::now();
+        loop {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            match aside.results().pop() {
+                Some(done) => return done,
+                None => std::thread::sleep(Duration::from_millis(1)),
             }
         }
     }
 
-    fn is_filled(&mut self, area: Area, result: io::Result<()>) {
-        let Some(copying) = self.aside.copying.remove(&area) else { return };
-        let result = result.and_then(|()| match copying.cut {
-            true => self.areas.empty(area),
-            false => self.areas.is_copied(area),
-        });
-        let failed = result.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
-        for (waiting, opening) in copying.waiting {
-            self.hand_over_if(failed, &waiting, opening);
+    #[test]
+    fn a_comparison_counts_unless_the_file_was_opened_for_writing_meanwhile() {
+        let (mut areas, mut aside) = (Areas::new().unwrap(), Aside::new().unwrap());
+        areas.make(1, 0o600, None).unwrap();
+        let file = File::from(areas.open(1, true, true, false).unwrap());
+        file.set_len(LARGE).unwrap();
+        file.write_all_at(b"bytes", 0).unwrap();
+        assert!(is_large(1, &areas) && !is_large(2, &areas));
+        areas.make(2, 0o600, None).unwrap();
+        aside.copy(2, 1, &areas).unwrap();
+        assert!(aside.fills(2) && !aside.fills(1) && !aside.is_idle());
+        assert!(matches!(wait(&aside), Done::Copied(2, Ok(()))));
+        assert!(aside.filled(2).is_some_and(|copying| !copying.cut));
+        areas.is_copied(2).unwrap();
+        for (is_written, known) in [(false, Some(false)), (true, None)] {
+            assert_eq!(aside.is_changed(2, Some(1), &areas), None);
+            let Done::Compared(2, same) = wait(&aside) else { panic!() };
+            if is_written {
+                aside.note_written(2);
+            }
+            aside.compared(2, same);
+            let changed = aside.is_changed(2, Some(1), &areas);
+            assert_eq!(changed, known, "written: {is_written}");
         }
-        self.look(area);
-        self.settle();
     }
 }

@@ -3,7 +3,7 @@
 use super::tests::{FILE, Scene};
 use super::*;
 use crate::protocol::{Reply, Request};
-use crate::registry::{Ask, Options};
+use crate::registry::{Ask, Options, State};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;

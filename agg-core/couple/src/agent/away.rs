@@ -41,7 +41,7 @@ pub(super) fn after(ended: Option<String>) -> Reply {
     match ended {
         Some(text) if text.is_empty() => Reply::Done,
         Some(text) => Reply::Failed(libc::EIO, text),
-        None => super::serve::unknown(),
+        None => super::caller::unknown(),
     }
 }
 
@@ -128,16 +128,15 @@ impl Agent {
 
     /// A ticket for what a program wants of `peer`, who knows the process from now on.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
-        self.last += 1;
-        if let Some(found) = self.links.get_mut(&link) {
-            found.waits = true;
-        }
-        let Some(peers) = &mut self.peers else { return self.last };
+        let ticket = self.registry.number();
+        self.links.let_wait(link);
+        let Some(peers) = &mut self.peers else { return ticket };
         if peers.joined.insert((peer, process))
             && let Some(who) = self.registry.processes.get(&process)
         {
             let host = peers.directory.host();
-            let (job, family) = (self.jobs.text(who.job), self.jobs.text(who.family));
+            let (job, family) =
+                (self.clients.jobs.text(who.job), self.clients.jobs.text(who.family));
             let global = |text: &str| match is_global(text) {
                 true => text.to_owned(),
                 false => format!("{host}: {text}"),
@@ -151,7 +150,7 @@ impl Agent {
             // A connection that has ended is told soon, with all its tickets.
             let _ = peers.say(peer, &Message::Join(process, remote), Body::None);
         }
-        self.last
+        ticket
     }
 
     pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {

@@ -1,10 +1,13 @@
 //! The processes that are connected: who they are, and how they end.
 
 use super::Agent;
+use super::poll::poll;
 use crate::registry::{Process, Who};
+use aggio_base::os;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// A process that has called.
 #[derive(Debug)]
@@ -22,20 +25,73 @@ impl ClientProcess {
     /// # Errors
     /// It cannot be seen from here.
     pub(super) fn of(pid: i32) -> io::Result<(Self, i32)> {
-        let life = life_of(pid)?;
+        let life = os::open_process(pid)?;
         let Facts { session, start, .. } = facts(pid)?;
         Ok((Self { pid, start, life, orderly: false }, session))
     }
 
-    /// Readable when the process has ended.
-    pub(super) fn life(&self) -> RawFd {
-        self.life.as_raw_fd()
+    /// Whether it is another program now that has no connection: how that ends tells nobody.
+    pub(super) fn goes_on(&self) -> bool {
+        facts(self.pid).is_ok_and(|facts| facts.flags & EXITING == 0)
     }
 
     /// Whether it is ending, or has ended, without having said so.
-    pub(super) fn dies(&self) -> bool {
+    fn dies(&self) -> bool {
         let lives = |facts: Facts| facts.start == self.start && facts.flags & EXITING == 0;
         !self.orderly && !facts(self.pid).is_ok_and(lives)
+    }
+}
+
+/// The processes of this node that are connected, or were and have not ended.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    all: BTreeMap<Process, ClientProcess>,
+    /// Numbers of programs, and of what belongs together.
+    pub(super) jobs: Numbers,
+}
+
+impl Clients {
+    pub(super) fn add(&mut self, process: Process, client: ClientProcess) {
+        self.all.insert(process, client);
+    }
+
+    pub(super) fn remove(&mut self, process: Process) -> Option<ClientProcess> {
+        self.all.remove(&process)
+    }
+
+    pub(super) fn get(&self, process: Process) -> Option<&ClientProcess> {
+        self.all.get(&process)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The number of the process `pid` that began at `start`.
+    pub(super) fn find(&self, pid: i32, start: u64) -> Option<Process> {
+        let found = self.all.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
+        found.map(|(process, _)| *process)
+    }
+
+    /// Notes whether a process ends in order from now on; true if that is new.
+    pub(super) fn set_orderly(&mut self, process: Process, orderly: bool) -> bool {
+        let client = self.all.get_mut(&process);
+        client.is_some_and(|one| std::mem::replace(&mut one.orderly, orderly) != orderly)
+    }
+
+    /// Whether one of these processes is ending without having said so.
+    pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
+        processes.iter().filter_map(|process| self.all.get(process)).any(ClientProcess::dies)
+    }
+
+    /// All processes, with descriptors that are readable when they have ended.
+    pub(super) fn lives(&self) -> impl Iterator<Item = (Process, RawFd)> {
+        self.all.iter().map(|(process, client)| (*process, client.life.as_raw_fd()))
+    }
+
+    /// The processes that have ended by now.
+    pub(super) fn ended(&self) -> Vec<Process> {
+        poll(self.lives(), Some(Duration::ZERO)).unwrap_or_default()
     }
 }
 
@@ -106,16 +162,6 @@ const EXITING: u64 = 4;
 /// Bytes of what a process says of itself, at most.
 const WORDS: usize = 200;
 
-fn life_of(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: numbers only.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    match RawFd::try_from(fd) {
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 /// What a program says of itself.
 pub(super) struct Hello {
     pub(super) job: String,
@@ -124,82 +170,76 @@ pub(super) struct Hello {
     pub(super) command: String,
 }
 
+impl Hello {
+    /// The process `client` of a session, as it says.
+    fn who(&self, client: &ClientProcess, session: i32, jobs: &mut Numbers) -> Who {
+        let printable = |c: &char| !c.is_control();
+        let command: String = self.command.chars().filter(printable).take(WORDS).collect();
+        let ClientProcess { pid, start, .. } = client;
+        if self.job.is_empty() {
+            let leader = facts(session).map_or(0, |facts| facts.start);
+            return Who {
+                job: jobs.of(&format!("{ALONE}{pid} {start}")),
+                ranks: 1,
+                family: jobs.of(&format!("session {session} {leader}")),
+                label: format!("{command} (process {pid})"),
+            };
+        }
+        let job = jobs.of(&format!("job {}", self.job));
+        let (rank, ranks) = (self.rank, self.ranks);
+        let label = format!("{command} (process {pid}, rank {rank} of {ranks})");
+        Who { job, ranks: ranks.max(1), family: job, label }
+    }
+}
+
 impl Agent {
     /// The process at the other end of a connection says who it is.
     ///
     /// # Errors
     /// The process cannot be seen from here, as from another container.
     pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
-        let Some(found) = self.links.get(&link) else { return Ok(()) };
-        let (pid, _) = found.packets.peer()?;
+        let pid = self.links.peer(link)?;
         let (client, session) = ClientProcess::of(pid)?;
-        let start = client.start;
-        let known = self.clients.iter().find(|(_, one)| (one.pid, one.start) == (pid, start));
-        let process = match known {
-            Some((process, _)) => *process,
+        let process = match self.clients.find(pid, client.start) {
+            Some(process) => process,
             None => {
-                self.last += 1;
-                let who = self.who(pid, start, session, hello);
-                self.registry.join(self.last, who);
-                self.clients.insert(self.last, client);
-                self.last
+                let process = self.registry.number();
+                let who = hello.who(&client, session, &mut self.clients.jobs);
+                self.registry.join(process, who);
+                self.clients.add(process, client);
+                process
             }
         };
-        if let Some(client) = self.clients.get_mut(&process)
-            && std::mem::replace(&mut client.orderly, false)
-        {
+        if self.clients.set_orderly(process, false) {
             // It may have become another program, which is served as well.
-            self.touch_written_by(process);
+            self.registry.touch_written_by(process);
         }
-        self.stays = false;
-        if let Some(found) = self.links.get_mut(&link) {
-            found.process = Some(process);
-        }
+        self.lifetime.stays = false;
+        self.links.belongs_to(link, process);
         Ok(())
-    }
-
-    fn who(&mut self, pid: i32, start: u64, session: i32, hello: &Hello) -> Who {
-        let printable = |c: &char| !c.is_control();
-        let command: String = hello.command.chars().filter(printable).take(WORDS).collect();
-        if hello.job.is_empty() {
-            let leader = facts(session).map_or(0, |facts| facts.start);
-            return Who {
-                job: self.jobs.of(&format!("{ALONE}{pid} {start}")),
-                ranks: 1,
-                family: self.jobs.of(&format!("session {session} {leader}")),
-                label: format!("{command} (process {pid})"),
-            };
-        }
-        let job = self.jobs.of(&format!("job {}", hello.job));
-        let (rank, ranks) = (hello.rank, hello.ranks);
-        let label = format!("{command} (process {pid}, rank {rank} of {ranks})");
-        Who { job, ranks: ranks.max(1), family: job, label }
     }
 
     /// A connection has ended.
     pub(super) fn hang_up(&mut self, link: u64) {
-        let Some(ended) = self.links.remove(&link) else { return };
-        let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, w)| w.link == link).map(|(wait, _)| *wait).collect();
-        for wait in waits {
-            self.waits.remove(&wait);
-            self.registry.forget_wait(wait);
-        }
-        self.forget_records(link);
+        let Some(left) = self.links.end(link) else { return };
+        self.waits.take(&mut self.registry, |one| one.link == link);
+        self.steps.cancel(link);
         self.cancel_away(link);
         self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
-        let Some(process) = ended.process else { return };
-        let is_last = !self.links.values().any(|link| link.process == Some(process));
-        let Some(client) = self.clients.get_mut(&process).filter(|_| is_last) else { return };
-        // Without connection and not ending: it is another program now. How that ends tells nobody.
-        if facts(client.pid).is_ok_and(|facts| facts.flags & EXITING == 0) {
-            client.orderly = true;
-            self.touch_written_by(process);
+        let Some(process) = left else { return };
+        if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
+            self.take_leave(process);
             // One that has only looked is as good as gone; it may come again.
             if self.registry.has_no_part(process) && !self.uses_copies(process) {
                 self.lose(process);
             }
         }
+    }
+
+    /// A process ends in order from now on.
+    pub(super) fn take_leave(&mut self, process: Process) {
+        self.clients.set_orderly(process, true);
+        self.registry.touch_written_by(process);
     }
 
     fn uses_copies(&self, process: Process) -> bool {
@@ -208,42 +248,24 @@ impl Agent {
 
     /// A process has ended.
     pub(super) fn lose(&mut self, process: Process) {
-        let own = |link: &super::Link| link.process == Some(process);
-        let links: Vec<u64> =
-            self.links.iter().filter(|(_, link)| own(link)).map(|(link, _)| *link).collect();
         // What it said before comes first.
-        for link in links {
+        for link in self.links.of(process) {
             self.hear(link);
             self.hang_up(link);
         }
-        let Some(client) = self.clients.remove(&process) else { return };
+        let Some(client) = self.clients.remove(process) else { return };
         let job = self.registry.processes.get(&process).map(|who| who.job);
         self.registry.end(process, client.orderly);
         // What it asked for and has not been asked yet is asked for no more.
         self.leave(process, client.orderly);
         self.lost.retain(|_, (whose, _)| *whose != process);
-        job.into_iter().for_each(|job| self.jobs.forget_process(job));
+        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
     }
 
-    /// Whether one of these processes is ending without having said so.
-    pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
-        processes.iter().filter_map(|process| self.clients.get(process)).any(ClientProcess::dies)
-    }
-
-    /// Finds out which processes have ended by now.
+    /// Hears which processes have ended by now.
     pub(super) fn lose_the_dead(&mut self) {
-        let watch = |client: &ClientProcess| libc::pollfd {
-            fd: client.life(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let clients: Vec<Process> = self.clients.keys().copied().collect();
-        let mut polled: Vec<libc::pollfd> = self.clients.values().map(watch).collect();
-        // SAFETY: the kernel reads and writes the entries of the local vector.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
-        let dead = clients.iter().zip(&polled).filter(|(_, polled)| polled.revents != 0);
-        dead.for_each(|(process, _)| self.lose(*process));
+        self.clients.ended().into_iter().for_each(|process| self.lose(process));
     }
 }
 

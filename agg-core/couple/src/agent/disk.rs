@@ -1,124 +1,149 @@
 //! Generations that are stored on disk: orders to the thread that does it, and its errors.
 
-use super::Agent;
-use super::pulls::After;
-use crate::keeper::{Done, Keeper};
-use crate::peers::ALL;
+use crate::keeper::{Done, Job, carry_out};
 use crate::protocol::Reply;
-use crate::registry::Area;
+use crate::registry::{Area, Path, Registry};
+use crate::worker::Worker;
 use aggio_base::log;
 use aggio_base::log::Level;
+use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// How long until what could not be stored is tried again.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// A generation that could not be stored.
-#[derive(Debug)]
-pub(super) struct Failed {
-    area: Area,
-    pub(super) again: Instant,
+/// What is on its way to the disk, and did not get there.
+#[derive(Debug, Default)]
+pub(super) struct Storage {
+    worker: Option<Worker<Job, Done>>,
+    /// Orders that have not been carried out.
+    pending: usize,
+    /// Generations that could not be stored, and when that is tried again.
+    failed: Vec<(Area, Instant)>,
+    /// Errors of files that their writers have not been told.
+    troubles: BTreeMap<Path, (i32, String)>,
 }
 
-impl Agent {
-    fn keeper(&mut self) -> io::Result<&mut Keeper> {
-        if self.keeper.is_none() {
-            self.keeper = Some(Keeper::new()?);
+impl Storage {
+    fn order(&mut self, job: Job) -> io::Result<()> {
+        if self.worker.is_none() {
+            self.worker = Some(Worker::start("aggio-keeper", carry_out)?);
         }
-        self.keeper.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+        if !self.worker.as_ref().is_some_and(|worker| worker.order(job)) {
+            return Err(io::Error::other("the thread that stores generations has ended"));
+        }
+        self.pending += 1;
+        Ok(())
     }
 
-    /// Stores a generation in the background.
-    pub(super) fn store(&mut self, area: Area, path: Vec<u8>) {
-        let after = After::Store(area, path);
-        let Err(After::Store(area, path)) = self.pulls_first(area, &[ALL], after) else { return };
-        let file = self.areas.open(area, true, false, false);
-        let ordered = file.and_then(|file| self.keeper()?.store(area, file, path));
-        if let Err(error) = ordered {
-            self.note_stored(area, Err(error));
-        }
-    }
-
-    /// Removes a stored file in the background.
-    pub(super) fn remove_stored(&mut self, path: Vec<u8>) {
-        let ordered = self.keeper().and_then(|keeper| keeper.remove(path.clone()));
-        self.note_removed(path, ordered);
-    }
-
-    fn note_removed(&mut self, path: Vec<u8>, result: io::Result<()>) {
-        let Err(error) = result else { return };
-        let name = String::from_utf8_lossy(&path);
-        let text = format!("{name}: what was stored cannot be removed: {error}");
-        log!(Level::Error, "agent: {text}");
-        self.troubles.insert(path, (error.raw_os_error().unwrap_or(libc::EIO), text));
-    }
-
-    /// Ends the agent, unless somebody needs it: the answer.
-    pub(super) fn end_if_idle(&mut self) -> Reply {
-        let busy = |text: &str| Reply::Failed(libc::EBUSY, text.to_owned());
-        let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
-        if is_needed || !self.clients.is_empty() {
-            return busy("programs are connected");
-        }
-        let left = self.registry.store_all(true);
-        self.settle();
-        if left > 0 {
-            let text = "generations that are to be on disk are not yet: they are being stored";
-            return busy(&format!("{left} {text}"));
-        }
-        if self.is_storing() {
-            return busy("files are being removed");
-        }
-        if !self.aside.is_idle() {
-            return busy("generations are being copied or compared");
-        }
-        self.quit = true;
-        Reply::Done
+    /// Readable when something is done; -1 before anything is to be done.
+    pub(super) fn events(&self) -> RawFd {
+        self.worker.as_ref().map_or(-1, |worker| worker.results.events())
     }
 
     /// Whether something is on its way to the disk.
-    pub(super) fn is_storing(&self) -> bool {
-        self.keeper.as_ref().is_some_and(|keeper| keeper.pending > 0)
+    pub(super) fn is_busy(&self) -> bool {
+        self.pending > 0
     }
 
-    /// Hears what was stored.
-    pub(super) fn hear_keeper(&mut self) {
-        let results = self.keeper.as_mut().map(Keeper::results).unwrap_or_default();
-        for done in results {
+    /// Stores a generation in the background.
+    ///
+    /// # Errors
+    /// There is no thread that could.
+    pub(super) fn store(&mut self, area: Area, file: OwnedFd, path: Path) -> io::Result<()> {
+        self.order(Job::Store(area, file, path))
+    }
+
+    /// Removes a stored file in the background.
+    pub(super) fn remove(&mut self, path: Path) {
+        let ordered = self.order(Job::Remove(path.clone()));
+        self.removed(path, ordered);
+    }
+
+    /// Hears what was done.
+    pub(super) fn hear(&mut self, registry: &mut Registry) {
+        let results = self.worker.as_ref().map(|worker| worker.results.take());
+        for done in results.into_iter().flatten() {
+            self.pending -= 1;
             match done {
-                Done::Stored(area, result) => self.note_stored(area, result),
-                Done::Removed(path, result) => self.note_removed(path, result),
+                Done::Stored(area, result) => self.stored(area, result, registry),
+                Done::Removed(path, result) => self.removed(path, result),
             }
         }
     }
 
-    pub(super) fn note_stored(&mut self, area: Area, result: io::Result<()>) {
+    fn removed(&mut self, path: Path, result: io::Result<()>) {
+        let Err(error) = result else { return };
+        let name = String::from_utf8_lossy(&path);
+        let text = format!("{name}: what was stored cannot be removed: {error}");
+        log!(Level::Error, "agent: {text}");
+        self.note_trouble(path, &error, text);
+    }
+
+    /// A generation is stored, or cannot be.
+    pub(super) fn stored(&mut self, area: Area, result: io::Result<()>, registry: &mut Registry) {
         let done = result.is_ok();
         if let Err(error) = result {
-            let generation = self.registry.generations.get(&area);
+            let generation = registry.generations.get(&area);
             let path = generation.map(|one| one.path.clone()).unwrap_or_default();
             let number = generation.map_or(0, |one| one.number);
             let name = String::from_utf8_lossy(&path);
             let text = format!("{name}: generation {number} cannot be stored: {error}");
             log!(Level::Error, "agent: {text}; it is kept in memory");
-            self.troubles.insert(path, (error.raw_os_error().unwrap_or(libc::EIO), text));
-            self.failed.push(Failed { area, again: Instant::now() + AGAIN });
+            self.note_trouble(path, &error, text);
+            self.failed.push((area, Instant::now() + AGAIN));
         }
-        self.registry.stored(area, done);
+        registry.stored(area, done);
+    }
+
+    /// When something is to be tried again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.failed.iter().map(|(_, again)| *again).min()
     }
 
     /// Tries again what could not be stored.
-    pub(super) fn store_again(&mut self) {
+    pub(super) fn try_again(&mut self, registry: &mut Registry) {
         let now = Instant::now();
-        let (due, later): (Vec<Failed>, _) =
-            self.failed.drain(..).partition(|one| one.again <= now);
-        self.failed = later;
-        due.iter().for_each(|failed| self.registry.store_again(failed.area));
+        let due = self.failed.extract_if(.., |(_, again)| *again <= now);
+        due.for_each(|(area, _)| registry.store_again(area));
+    }
+
+    /// Keeps an error for the writer of a file.
+    pub(super) fn note_trouble(&mut self, path: Path, error: &io::Error, text: String) {
+        self.troubles.insert(path, (error.raw_os_error().unwrap_or(libc::EIO), text));
     }
 
     /// The error of a file that its writer has not been told.
     pub(super) fn trouble(&mut self, path: &[u8]) -> Option<Reply> {
         self.troubles.remove(path).map(|(number, text)| Reply::Failed(number, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_stored_is_told_once_and_tried_again() {
+        let (mut storage, mut registry) = (Storage::default(), Registry::behind(0));
+        assert_eq!((storage.events(), storage.is_busy()), (-1, false));
+        let path = b"/no/such/directory/f".to_vec();
+        let file = tempfile::tempfile().unwrap().into();
+        storage.store(7, file, path.clone()).unwrap();
+        let began = Instant::now();
+        while storage.is_busy() {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            std::thread::sleep(Duration::from_millis(1));
+            storage.hear(&mut registry);
+        }
+        // The registry does not know the generation any more.
+        let Some(Reply::Failed(libc::ENOENT, text)) = storage.trouble(b"") else { panic!() };
+        assert!(text.starts_with(": generation 0 cannot be stored: "), "{text}");
+        assert_eq!(storage.trouble(b""), None);
+        assert!(storage.next().is_some_and(|again| again > Instant::now()));
+        storage.try_again(&mut registry);
+        assert!(storage.next().is_some(), "it is too early");
     }
 }

@@ -99,11 +99,6 @@ impl Agent {
         }
     }
 
-    /// What may be news of a generation behind the records that are there.
-    pub(super) fn news(&self, area: Area) -> News {
-        self.steps.get(&area).map_or(News::ALL, |step| step.news())
-    }
-
     /// The owner wants what was written here, before it tells readers of more.
     pub(super) fn send_news(&mut self, key: Key, news: News) {
         let copies = self.peers.as_mut().map(|peers| &mut peers.copies);

@@ -18,9 +18,8 @@ impl Agent {
         let Some(to) = self.peers.as_ref().and_then(|peers| peers.caller(peer)) else {
             return false;
         };
-        let waits_to_write = |one: &Waiting| one.access.write && one.path == ask.path;
         let is_first = ask.write && self.registry.is_unwritten(&ask.path);
-        if !is_first || self.waits.values().any(waits_to_write) {
+        if !is_first || self.waits.written().any(|path| *path == ask.path) {
             return false;
         }
         let (path, to) = (ask.path.clone(), to.clone());
@@ -37,11 +36,7 @@ impl Agent {
 
     /// Lets the opens that wait for a name ask its new owner.
     fn send_readers_away(&mut self, path: &Path) {
-        let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, one)| one.path == *path).map(|(wait, _)| *wait).collect();
-        for wait in waits {
-            let (waiting, ask) = (self.waits.remove(&wait), self.registry.take_wait(wait));
-            let (Some(waiting), Some(ask)) = (waiting, ask) else { continue };
+        for (waiting, ask) in self.waits.take(&mut self.registry, |one| one.path == *path) {
             let peers = self.peers.as_mut();
             match peers.and_then(|peers| peers.answers.remove(&waiting.link)) {
                 Some((peer, ticket)) => _ = self.tell(peer, &Message::Moved(ticket)),

@@ -1,57 +1,58 @@
-//! Connections of programs: taken, heard, answered and refused.
+//! Links of programs: taken, heard, answered and refused.
 
 use super::Agent;
+use crate::fd::checked;
+use crate::peers::{Message, Ticket};
 use crate::place;
-use crate::protocol::{Packets, Reply, Request};
-use crate::registry::Process;
+use crate::protocol::{Packet, Packets, Reply, Request, address};
+use crate::registry::{Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// Connections of all programs together at most.
+/// Links of all programs together at most.
 const CONNECTIONS: usize = 8192;
 
 /// How long no connection is taken if there are no descriptors.
 const RESTS: Duration = Duration::from_millis(100);
 
+/// Bytes of a text in one answer at most.
+const PART: usize = 16 << 10;
+
 /// A connection, and whose it is.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) packets: Packets,
-    pub(super) process: Option<Process>,
-    /// The open that it waits for.
-    pub(super) waits: bool,
+struct Connection {
+    packets: Packets,
+    process: Option<Process>,
+    /// It waits for an answer.
+    waits: bool,
     /// The text of which it asks for one part after the other.
-    pub(super) text: Vec<u8>,
-}
-
-impl Link {
-    pub(super) fn new(packets: Packets) -> Self {
-        Self { packets, process: None, waits: false, text: Vec::new() }
-    }
+    text: Vec<u8>,
 }
 
 /// Where programs connect.
 #[derive(Debug)]
-pub(super) struct Listener {
+struct Listener {
     socket: OwnedFd,
     /// A descriptor that is given up to refuse a connection if there is no other.
     spare: Option<OwnedFd>,
     /// No connection is taken until then.
-    pub(super) rests: Option<Instant>,
+    rests: Option<Instant>,
     told: bool,
 }
 
 impl Listener {
-    /// A socket that takes connections under this name.
-    pub(super) fn new(name: &str) -> io::Result<Self> {
+    fn new(name: &str) -> io::Result<Self> {
         Ok(Self { socket: listen(name)?, spare: spare(), rests: None, told: false })
     }
 
     /// Readable when connections wait; -1 while none are taken.
-    pub(super) fn events(&mut self) -> RawFd {
+    fn events(&mut self) -> RawFd {
         if self.rests.is_some_and(|until| until <= Instant::now()) {
             self.rests = None;
         }
@@ -61,12 +62,7 @@ impl Listener {
     fn take(&self) -> io::Result<OwnedFd> {
         let (socket, none) = (self.socket.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: no address is asked for.
-        let fd = unsafe { libc::accept4(socket, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
-        match fd {
-            -1 => Err(io::Error::last_os_error()),
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        }
+        checked(unsafe { libc::accept4(socket, none, std::ptr::null_mut(), libc::SOCK_CLOEXEC) })
     }
 
     /// The next connection, if one waits. Without descriptors it is refused, so that its program
@@ -102,9 +98,7 @@ impl Listener {
 
 /// A descriptor of nothing.
 fn spare() -> Option<OwnedFd> {
-    let fd = aggio_base::os::open(c"/dev/null", libc::O_RDONLY | libc::O_CLOEXEC, 0).ok()?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+    File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
 /// Raises how many descriptors this process may have to what the system allows: each generation
@@ -120,9 +114,44 @@ pub(super) fn allow_descriptors() {
     }
 }
 
-impl Agent {
+/// All connections, each with a number.
+#[derive(Debug)]
+pub(super) struct Links {
+    listener: Listener,
+    all: BTreeMap<u64, Connection>,
+}
+
+impl Links {
+    /// Takes connections under this name of a socket.
+    pub(super) fn new(name: &str) -> io::Result<Self> {
+        Ok(Self { listener: Listener::new(name)?, all: BTreeMap::new() })
+    }
+
+    /// Readable when connections wait to be taken; -1 while none are.
+    pub(super) fn events(&mut self) -> RawFd {
+        self.listener.events()
+    }
+
+    /// When connections are taken again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.listener.rests
+    }
+
+    /// All connections, with descriptors that are readable when they have said something.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u64, RawFd)> {
+        self.all.iter().map(|(link, one)| (*link, one.packets.fd()))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn has(&self, link: u64) -> bool {
+        self.all.contains_key(&link)
+    }
+
     /// Takes all connections that wait.
-    pub(super) fn accept(&mut self) {
+    pub(super) fn accept(&mut self, registry: &mut Registry) {
         while let Some(socket) = self.listener.next() {
             let packets = Packets::new(socket);
             match packets.peer() {
@@ -133,19 +162,96 @@ impl Agent {
                 }
                 Err(_) => continue,
             }
-            if self.links.len() >= CONNECTIONS {
+            if self.all.len() >= CONNECTIONS {
                 log!(Level::Warn, "agent: more than {CONNECTIONS} connections; one was refused");
                 continue;
             }
-            self.last += 1;
-            self.links.insert(self.last, Link::new(packets));
+            self.add(registry.number(), packets, None);
         }
     }
 
+    pub(super) fn add(&mut self, link: u64, packets: Packets, process: Option<Process>) {
+        self.all.insert(link, Connection { packets, process, waits: false, text: Vec::new() });
+    }
+
+    /// The number of the process at the other end.
+    ///
+    /// # Errors
+    /// The connection has ended, or the system does not say.
+    pub(super) fn peer(&self, link: u64) -> io::Result<i32> {
+        let found = self.all.get(&link).ok_or(io::ErrorKind::NotConnected)?;
+        found.packets.peer().map(|(process, _)| process)
+    }
+
+    /// A process has said that a connection is its own.
+    pub(super) fn belongs_to(&mut self, link: u64, process: Process) {
+        self.all.entry(link).and_modify(|found| found.process = Some(process));
+    }
+
+    /// The connections of a process.
+    pub(super) fn of(&self, process: Process) -> Vec<u64> {
+        let own = self.all.iter().filter(|(_, one)| one.process == Some(process));
+        own.map(|(link, _)| *link).collect()
+    }
+
+    /// The process that may ask for something, which does not wait for an answer.
+    pub(super) fn asks(&self, link: u64) -> Option<Process> {
+        self.all.get(&link).filter(|found| !found.waits)?.process
+    }
+
+    /// The program of a connection is answered later.
+    pub(super) fn let_wait(&mut self, link: u64) {
+        self.all.entry(link).and_modify(|found| found.waits = true);
+    }
+
+    /// What a connection says next; `None` if there is no such connection.
+    pub(super) fn receive(&self, link: u64) -> Option<io::Result<Option<Packet>>> {
+        self.all.get(&link).map(|found| found.packets.receive(false))
+    }
+
+    /// Sends an answer, and says whether it is on its way.
+    ///
+    /// # Errors
+    /// The program does not take it.
+    pub(super) fn send(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> io::Result<bool> {
+        let Some(found) = self.all.get_mut(&link) else { return Ok(false) };
+        if matches!(reply, Reply::Waits(_)) {
+            // One that stands still needs to be told once, and room for its answer.
+            if !found.packets.is_drained() {
+                return Ok(false);
+            }
+        } else {
+            found.waits = false;
+        }
+        found.packets.send(&reply.encode(), fd, false).map(|()| true)
+    }
+
+    /// A part of a text from a byte on. All parts that a connection asks for one after the other
+    /// are of the text that there was when it asked for the first: the `fresh` one.
+    pub(super) fn part(&mut self, link: u64, from: u64, fresh: Option<Vec<u8>>) -> Option<Reply> {
+        let text = &mut self.all.get_mut(&link)?.text;
+        fresh.into_iter().for_each(|fresh| *text = fresh);
+        let start = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+        let part: Vec<u8> = text[start..].iter().copied().take(PART).collect();
+        let total = text.len();
+        if start + part.len() == total {
+            *text = Vec::new();
+        }
+        Some(Reply::Text(part, total as u64))
+    }
+
+    /// A connection has ended; `None` if there is none. The process that has no other one, if any.
+    pub(super) fn end(&mut self, link: u64) -> Option<Option<Process>> {
+        let process = self.all.remove(&link)?.process;
+        Some(process.filter(|process| self.of(*process).is_empty()))
+    }
+}
+
+impl Agent {
     /// Reads what a connection says.
     pub(super) fn hear(&mut self, link: u64) {
-        while let Some(found) = self.links.get(&link) {
-            match found.packets.receive(false) {
+        while let Some(received) = self.links.receive(link) {
+            match received {
                 Ok(Some((message, _))) => match Request::decode(&message) {
                     Ok(request) => self.serve(link, request),
                     Err(error) => self.refuse(link, &error),
@@ -161,12 +267,8 @@ impl Agent {
 
     /// Ends a connection that does not speak the protocol.
     pub(super) fn refuse(&mut self, link: u64, error: &io::Error) {
-        let who = self.links.get(&link).and_then(|link| link.packets.peer().ok());
-        log!(
-            Level::Warn,
-            "agent: a connection of process {} ends: {error}",
-            who.unwrap_or_default().0
-        );
+        let process = self.links.peer(link).unwrap_or_default();
+        log!(Level::Warn, "agent: a connection of process {process} ends: {error}");
         self.reply(link, &Reply::Failed(libc::EPROTO, error.to_string()), None);
         self.hang_up(link);
     }
@@ -178,40 +280,40 @@ impl Agent {
     /// the next agent for it again, by the same key.
     pub(super) fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
         self.save();
-        self.send(link, reply, fd)
-    }
-
-    fn send(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
         if let Some(told) = self.reply_away(link, reply, fd) {
             return told;
         }
-        let Some(found) = self.links.get_mut(&link) else { return false };
-        if matches!(reply, Reply::Waits(_)) {
-            // One that stands still needs to be told once, and room for its answer.
-            if !found.packets.is_drained() {
-                return false;
-            }
-        } else {
-            found.waits = false;
-        }
-        let sent = found.packets.send(&reply.encode(), fd, false).is_ok();
-        if !sent {
+        let sent = self.links.send(link, reply, fd);
+        if sent.is_err() {
             self.hang_up(link);
         }
-        sent
+        sent.unwrap_or(false)
     }
 
     /// An open that waits is not wanted any more.
     pub(super) fn cancel(&mut self, link: u64) {
-        if self.forget_records(link) {
+        if self.steps.cancel(link) {
             self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
             return;
         }
-        let found = self.waits.iter().find(|(_, one)| one.link == link).map(|(wait, _)| *wait);
-        let Some(wait) = found else { return self.cancel_away(link) };
-        self.waits.remove(&wait);
-        self.registry.forget_wait(wait);
+        if self.waits.take(&mut self.registry, |one| one.link == link).is_empty() {
+            return self.cancel_away(link);
+        }
         self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
+    }
+
+    /// An open that an owner was asked for, and has not answered, is not wanted any more.
+    pub(super) fn cancel_away(&mut self, link: u64) {
+        let Some(peers) = &mut self.peers else { return };
+        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
+        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
+        let waiting: Vec<(u64, Peer, Process)> =
+            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
+        for (ticket, peer, process) in waiting {
+            let request = Request::Cancel.encode();
+            // A connection that has ended is told soon, with all its tickets.
+            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
+        }
     }
 }
 
@@ -219,32 +321,49 @@ impl Agent {
 fn listen(name: &str) -> io::Result<OwnedFd> {
     let address = address(name)?;
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let checked = |result: i32| match result {
-        -1 => Err(io::Error::last_os_error()),
-        result => Ok(result),
-    };
     // SAFETY: no memory is involved.
-    let fd = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let socket = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
     let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     // SAFETY: the kernel reads the local address.
-    checked(unsafe { libc::bind(fd, (&raw const address).cast(), len) })?;
-    // SAFETY: no memory is involved.
-    checked(unsafe { libc::listen(fd, 4096) })?;
-    Ok(socket)
+    let result = unsafe {
+        match libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) {
+            0 => libc::listen(socket.as_raw_fd(), 4096),
+            failed => failed,
+        }
+    };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(socket) }
 }
 
-/// The address of a local socket.
-pub(crate) fn address(name: &str) -> io::Result<libc::sockaddr_un> {
-    // SAFETY: all-zero bytes are a valid address.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    if name.len() >= address.sun_path.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::pair;
+
+    #[test]
+    fn a_program_that_waits_asks_for_nothing_until_it_is_answered() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut links = Links::new(scratch.path().join("sock").to_str().unwrap()).unwrap();
+        let ends = [7, 8].map(|link| {
+            let (packets, end) = pair().unwrap();
+            links.add(link, packets, None);
+            end
+        });
+        assert_eq!(links.asks(7), None, "nobody knows the process");
+        [7, 8].into_iter().for_each(|link| links.belongs_to(link, 1));
+        assert_eq!((links.of(1), links.asks(7)), (vec![7, 8], Some(1)));
+        links.let_wait(7);
+        assert_eq!(links.asks(7), None);
+        let reminder = Reply::Waits("it waits".into());
+        assert!(links.send(7, &reminder, None).unwrap());
+        assert_eq!(links.asks(7), None, "it was only told that it waits");
+        assert!(!links.send(7, &reminder, None).unwrap(), "it has not read the one before");
+        assert!(links.send(7, &Reply::Done, None).unwrap());
+        assert_eq!(links.asks(7), Some(1));
+        assert!(!links.send(9, &Reply::Done, None).unwrap(), "there is no such connection");
+        drop(ends);
+        assert!(links.send(7, &Reply::Done, None).is_err());
+        assert_eq!((links.end(7), links.end(7)), (Some(None), None));
+        assert_eq!(links.end(8), Some(Some(1)), "it was the last one of its process");
+        assert!(links.is_empty());
     }
-    for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
-    }
-    Ok(address)
 }

@@ -4,19 +4,21 @@ use super::Agent;
 use super::away::{Way, failed};
 use crate::peers::{Listing, page};
 use crate::protocol::{Reply, Request};
-use crate::registry::Process;
+use crate::registry::{Process, Registry};
+
+/// The names of files in a directory that this node owns and the process can open, behind `after`.
+pub(super) fn list(
+    registry: &Registry,
+    process: Process,
+    dir: &[u8],
+    after: &[u8],
+    view: bool,
+) -> Reply {
+    let found = if view { registry.list_viewed(process, dir) } else { registry.list(process, dir) };
+    page(found.into_iter().filter(|name| &**name > after), false)
+}
 
 impl Agent {
-    /// The names of files in a directory that this node owns and the process can open, behind
-    /// `after`.
-    pub(super) fn list(&self, process: Process, dir: &[u8], after: &[u8], view: bool) -> Reply {
-        let found = match view {
-            true => self.registry.list_viewed(process, dir),
-            false => self.registry.list(process, dir),
-        };
-        page(found.into_iter().filter(|name| &**name > after), false)
-    }
-
     /// Asks the nodes that own files in a directory, if there are any.
     pub(super) fn list_on_all(&mut self, link: u64, process: Process, request: Request) -> Way {
         let (Some(peers), Request::List(dir, after, view)) = (&mut self.peers, &request) else {
@@ -30,7 +32,7 @@ impl Agent {
                 return Way::There;
             }
         };
-        let own = self.list(process, dir, after, *view);
+        let own = list(&self.registry, process, dir, after, *view);
         let listing = Listing::new(owners.len(), own);
         if let Some(peers) = &mut self.peers {
             peers.listings.insert(link, listing);

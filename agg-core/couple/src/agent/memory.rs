@@ -52,7 +52,7 @@ impl Pages {
 impl Agent {
     /// Makes the memory of a generation.
     pub(super) fn make(&mut self, area: Area, mode: u32, copy_of: Option<Area>) -> io::Result<()> {
-        if let Some(file) = self.surviving_file(area)? {
+        if let Some(file) = self.survivors.file(area, &self.registry)? {
             return self.areas.make_of(Some(Spare::from(file)), area, mode, copy_of);
         }
         // Holes tell which records are there, so that memory in advance is not for those.
@@ -70,7 +70,7 @@ impl Agent {
     /// Frees the memory of a generation, and makes as much ready for the next one if its pages
     /// are small.
     pub(super) fn free(&mut self, area: Area) {
-        self.give_up_kept(area);
+        self.survivors.give_up(area);
         if let Some(remains) = self.areas.take(area) {
             // Of what is ready there is room beside the next one.
             let all = self.all_memory() + self.growth() + 2 * remains.bytes;
@@ -103,8 +103,7 @@ impl Agent {
 
     /// The same for writers that wait.
     pub(super) fn measure_for_waits(&mut self) {
-        let writers = self.waits.values().filter(|waiting| waiting.access.write);
-        let next = writers.map(|waiting| self.registry.expected(&waiting.path, None)).max();
+        let next = self.waits.written().map(|path| self.registry.expected(path, None)).max();
         if let Some(next) = next {
             self.measure(next);
         }

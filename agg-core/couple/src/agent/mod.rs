@@ -5,17 +5,21 @@ mod answers;
 mod aside;
 mod away;
 mod before;
+mod caller;
 mod clients;
+mod complete;
 mod disk;
 mod early;
 mod handover;
 mod keeping;
+mod lifetime;
 mod links;
 mod listing;
 mod memory;
 mod offers;
 mod owners;
 mod parts;
+mod poll;
 mod pulls;
 mod reach;
 mod remote;
@@ -42,52 +46,43 @@ mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::areas::{Areas, Quiet};
-use crate::keeper::Keeper;
-use crate::peers::{ALL, Peers};
+use crate::areas::Areas;
+use crate::peers::Peers;
 use crate::place::Place;
-use crate::registry::{Effect, Process, Registry, State};
+use crate::protocol::Reply;
+use crate::registry::{Area, Directory, Effect, Options, Process, Registry};
 use crate::spares::Spares;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
-use clients::ClientProcess;
-use links::Link;
-pub(crate) use links::address;
-use pulls::After;
+use clients::Clients;
+use lifetime::Lifetime;
+use links::Links;
+use poll::poll;
 use reach::Reach;
 pub use run::run;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
-use waits::Waiting;
+use survive::Survivors;
+use waits::Waits;
 
 /// How often a file is looked at after a description that could write was closed, once a
 /// millisecond.
 const LOOKS: u32 = 50;
 
-/// How long an agent without programs and generations stays.
-const LINGERS: Duration = Duration::from_millis(500);
-
-/// How long it stays if a program may still have to learn that a writer died.
-const LINGERS_AFTER_DEATH: Duration = Duration::from_secs(10);
-
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
-    place: Place,
-    _lock: OwnedFd,
-    listener: links::Listener,
     reach: Reach,
+    links: Links,
     registry: Registry,
     areas: Areas,
     spares: Spares,
     pages: memory::Pages,
-    links: BTreeMap<u64, Link>,
-    clients: BTreeMap<Process, ClientProcess>,
-    waits: BTreeMap<u64, Waiting>,
+    clients: Clients,
+    waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
     /// Generations of which other nodes were told something that they have not done yet.
@@ -96,34 +91,34 @@ pub struct Agent {
     pulls: pulls::Pulls,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
-    jobs: clients::Numbers,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
     catches_up: bool,
-    began: Instant,
-    idle_since: Option<Instant>,
-    told_cycle: bool,
+    lifetime: Lifetime,
     /// Bytes of all generations that became complete.
     written: u64,
     /// Bytes of memory that there were at most.
     peak: u64,
     folders: spill::Folders,
-    spools: survive::Spools,
-    quit: bool,
-    keeper: Option<Keeper>,
+    survivors: Survivors,
     aside: aside::Aside,
-    /// Generations whose records are read while they are written, and who waits for more.
-    steps: BTreeMap<u64, step::Step>,
-    record_waits: Vec<step::Waits>,
-    /// Errors of files that their writers have not been told.
-    troubles: BTreeMap<Vec<u8>, (i32, String)>,
-    failed: Vec<disk::Failed>,
+    steps: step::Steps,
+    storage: disk::Storage,
     /// Bytes that generations may have where no rule says so.
     limit: u64,
-    /// It was started by hand: it stays until the first program has come.
-    stays: bool,
-    last: u64,
+}
+
+/// What happens, in the order in which it is served.
+enum Source {
+    /// A description that could write was closed.
+    Areas,
+    Storage,
+    Connection(u64),
+    Client(Process),
+    Listener,
+    /// Something that is heard in any case.
+    Other,
 }
 
 impl Agent {
@@ -137,45 +132,34 @@ impl Agent {
         let place = Place::open(path)?;
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
-        let listener = links::Listener::new(&place.file("sock"))?;
-        let reach = Reach::new(&place)?;
-        let peers = if place.is_own() { None } else { Some(Peers::new(&place, fresh(), link)?) };
+        let links = Links::new(&place.file("sock"))?;
+        let reach = Reach::new(place, lock)?;
+        let place = reach.place();
+        let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
-            place,
-            _lock: lock,
-            listener,
             reach,
+            links,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
             spares: Spares::default(),
             pages: memory::Pages::default(),
-            links: BTreeMap::new(),
-            clients: BTreeMap::new(),
-            waits: BTreeMap::new(),
+            clients: Clients::default(),
+            waits: Waits::default(),
             peers,
             pending: BTreeMap::new(),
             pulls: pulls::Pulls::default(),
             lost: BTreeMap::new(),
-            jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
             catches_up: false,
-            began: Instant::now(),
-            idle_since: None,
-            told_cycle: false,
+            lifetime: Lifetime::begin(),
             written: 0,
             peak: 0,
             folders: spill::Folders::default(),
-            spools: survive::Spools::default(),
-            quit: false,
-            keeper: None,
+            survivors: Survivors::default(),
             aside: aside::Aside::new()?,
-            steps: BTreeMap::new(),
-            record_waits: Vec::new(),
-            troubles: BTreeMap::new(),
-            failed: Vec::new(),
+            steps: step::Steps::default(),
+            storage: disk::Storage::default(),
             limit: spare_memory::limit().unwrap_or(0) / 2,
-            stays: false,
-            last: 0,
         }))
     }
 
@@ -193,74 +177,83 @@ impl Agent {
         if let Some(peers) = &self.peers {
             peers.directory.withdraw();
         }
-        self.leave_spools();
-        // Where the socket is gone, the names may be another agent's by now.
-        if !self.reach.is_lost() {
-            ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
-        }
+        self.survivors.leave(self.lifetime.quits);
+        self.reach.leave();
         Ok(())
     }
 
     /// Waits for what happens next, and serves it.
     fn turn(&mut self) -> io::Result<()> {
-        let mut polled: Vec<libc::pollfd> = Vec::new();
-        let watch = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        polled.push(watch(self.listener.events()));
-        polled.push(watch(self.areas.events()));
-        let links: Vec<u64> = self.links.keys().copied().collect();
-        polled.extend(self.links.values().map(|link| watch(link.packets.fd())));
-        polled.push(watch(self.keeper.as_ref().map_or(-1, Keeper::events)));
-        let clients: Vec<Process> = self.clients.keys().copied().collect();
-        polled.extend(self.clients.values().map(|client| watch(client.life())));
-        if let Some(peers) = &self.peers {
-            polled.extend([watch(peers.descriptor()), watch(peers.copies.events())]);
-        }
-        let timeout = self
-            .until_next()
-            .map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-        polled.extend([watch(self.reach.events()), watch(self.spares.events())]);
-        polled.push(watch(self.aside.events()));
-        // SAFETY: the kernel reads and writes the entries of the local vector.
-        let count =
-            unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
-        if count == -1 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
-        }
-        let happened = |index: usize| polled[index].revents != 0;
+        let listener = self.links.events();
+        let mut sources = vec![(Source::Areas, self.areas.events())];
+        sources.push((Source::Storage, self.storage.events()));
+        sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
+        sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
+        sources.push((Source::Listener, listener));
+        let others = [self.reach.events(), self.spares.events(), self.aside.events()];
+        let peers = self.peers.iter().flat_map(|all| [all.descriptor(), all.copies.events()]);
+        sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
+        let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
+        let happened = match poll(sources.into_iter(), timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            happened => happened?,
+        };
         let again = std::mem::take(&mut self.closing);
         again.into_iter().for_each(|(area, looks)| self.look_again(area, looks));
-        if happened(1) {
-            for area in self.areas.closed() {
-                self.look_again(area, 0);
+        for source in happened {
+            match source {
+                Source::Areas => {
+                    let closed = self.areas.closed();
+                    closed.into_iter().for_each(|area| self.look_again(area, 0));
+                }
+                Source::Storage => self.storage.hear(&mut self.registry),
+                Source::Connection(link) => self.hear(link),
+                Source::Client(process) => self.lose(process),
+                Source::Listener => self.links.accept(&mut self.registry),
+                Source::Other => {}
             }
-        }
-        if happened(2 + links.len()) {
-            self.hear_keeper();
-        }
-        for (index, link) in links.iter().enumerate() {
-            if happened(2 + index) {
-                self.hear(*link);
-            }
-        }
-        for (index, client) in clients.iter().enumerate() {
-            if happened(3 + links.len() + index) {
-                self.lose(*client);
-            }
-        }
-        if happened(0) {
-            self.accept();
         }
         self.reach.hear();
         self.spares.hear();
-        self.store_again();
-        self.try_folders_again();
+        self.storage.try_again(&mut self.registry);
+        if self.folders.try_again(&mut self.registry) {
+            self.settle();
+        }
+        self.folders.forget_told(&self.registry);
         self.hear_aside();
         self.hear_peers()?;
         self.settle();
         self.remind();
         self.save();
         Ok(())
+    }
+
+    /// How long nothing has to be done unless something happens.
+    fn until_next(&self) -> Option<Duration> {
+        let reminder = self.waits.next();
+        let again = self.storage.next();
+        let folders = self.folders.next();
+        let end = self.lifetime.end(&self.registry);
+        let is_closing = |peers: &Peers| !peers.closing.is_empty();
+        let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
+        let look = looks.then(Instant::now);
+        let spare = self.spares.until();
+        let records = self.steps.next();
+        let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
+        let next = next.into_iter().flatten().min();
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        next.into_iter().chain(peers).min()
+    }
+
+    /// Tells of waits that have lasted another minute.
+    fn remind(&mut self) {
+        let mut all = self.steps.reminders(&self.registry);
+        all.extend(self.waits.reminders(&self.registry, &self.areas));
+        for (link, text) in all {
+            log!(Level::Warn, "agent: {text}");
+            self.reply(link, &Reply::Waits(text), None);
+        }
     }
 
     /// Does what the registry wants done, until nothing changes any more.
@@ -272,15 +265,35 @@ impl Agent {
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
             self.measure_for_waits();
-            if let Some((wait, answer)) = self.registry.ready() {
-                let Some(waiting) = self.waits.remove(&wait) else { continue };
+            if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
                 self.answer(&waiting, answer);
             } else if !self.move_ahead() && !self.registry.has_effects() {
                 break;
             }
         }
         self.answer_pending();
-        self.answer_records();
+        for (link, reply) in self.steps.answers(&mut self.registry) {
+            self.reply(link, &reply, None);
+        }
+    }
+
+    /// Lets generations move that will have to when the next ones begin; false if none was looked
+    /// for.
+    fn move_ahead(&mut self) -> bool {
+        let Some(path) = self.registry.grown() else { return false };
+        self.measure_for(&path);
+        self.registry.move_ahead(&path);
+        true
+    }
+
+    /// Frees the memory of generations that have moved when nobody has it open any more.
+    fn free_left(&mut self) {
+        let opens = &self.registry.opens;
+        let is_open =
+            |area: Area, before: u64| opens.range(..before).any(|(_, open)| open.area == area);
+        for remains in self.areas.left(is_open) {
+            self.spares.release(remains);
+        }
     }
 
     /// Carries out what is to be done with memory; the number of the first error, if any.
@@ -306,7 +319,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Remove(path) => {
-                        self.remove_stored(path);
+                        self.storage.remove(path);
                         Ok(())
                     }
                     Effect::Dropped(path, number) => {
@@ -316,7 +329,7 @@ impl Agent {
                         Ok(())
                     }
                     Effect::Free(area) => {
-                        self.steps.remove(&area);
+                        self.steps.remove(area);
                         self.free(area);
                         self.free_hosted(area);
                         self.end_pending(area);
@@ -330,105 +343,30 @@ impl Agent {
         }
     }
 
-    /// After a description that could write was closed: the kernel tells that before it counts one
-    /// fewer, so that a file may be found open that is not.
-    fn look_again(&mut self, area: u64, looks: u32) {
-        self.look(area);
-        let generation = self.registry.generations.get(&area);
-        if looks < LOOKS && generation.is_some_and(|one| one.state == State::Writing) {
-            self.closing.insert(area, looks + 1);
-        }
+    /// Writes what has changed of files whose generations survive.
+    fn save(&mut self) {
+        self.survivors.save(&mut self.registry, &self.areas, &self.clients);
     }
 
-    /// Makes the memory of a generation that begins with the bytes of another one. Bytes that other
-    /// nodes have stay there.
-    fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
-        if let Some(peers) = &mut self.peers {
-            peers.locations.inherit(area, source);
-        }
-        match self.is_large(source) {
-            true => self.copy_aside(area, mode, source),
-            false => self.make(area, mode, Some(source)),
-        }
+    /// Makes sure that what an earlier agent has left for the files of a rule is known.
+    ///
+    /// # Errors
+    /// Its directory cannot be used.
+    fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
+        let directory = options.spill.as_ref().filter(|_| options.survives);
+        directory.map_or(Ok(()), |directory| self.find_in(directory))
     }
 
-    /// Completes a generation if nobody can write to it any more. An error is its writer's.
-    fn look(&mut self, area: u64) {
-        if let Err(error) = self.look_at(area)
-            && let Some(generation) = self.registry.generations.get(&area)
-        {
-            let number = error.raw_os_error().unwrap_or(libc::EIO);
-            self.troubles.insert(generation.path.clone(), (number, error.to_string()));
-        }
-    }
-
-    fn look_at(&mut self, area: u64) -> io::Result<()> {
-        let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) || self.is_hosted(area) {
-            return Ok(());
-        }
-        let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
-        let quiet = generation.state == State::Writing
-            && match self.areas.is_quiet(area) {
-                Quiet::Yes => true,
-                Quiet::No => false,
-                Quiet::Unknown => !is_open(),
-            };
-        // What a process wrote that dies before this is complete is dead: its end is yet to come.
-        if quiet && !self.any_dies(&generation.writers) {
-            if self.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
-            {
-                return Ok(());
-            }
-            let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-            let (copy_of, written) = (generation.copy_of, generation.written);
-            self.note_peak();
-            if let Err(error) = self.areas.trim(area) {
-                log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
-            }
-            let changed = if written { Some(true) } else { self.is_changed(area, copy_of) };
-            let Some(changed) = changed else { return Ok(()) };
-            self.registry.commit(area, changed);
-            let stat = self.areas.stat(area, 0).unwrap_or_default();
-            let elsewhere = self.note_shares(area);
-            self.registry.weigh(area, elsewhere.max(512 * stat.blocks));
-            self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
-            self.written += stat.size;
-            self.tell_readers(area);
-            self.offer(area, stat.size, stat.mode & 0o7777);
-            return self.keep(area);
-        }
-        Ok(())
-    }
-
-    /// Whether nothing is left to do, and has not been for a while.
-    fn is_done(&mut self) -> bool {
-        let is_lost = self.reach.is_lost() && self.clients.is_empty();
-        if is_lost && self.registry.store_all(false) > 0 {
+    /// The same for all that is in a directory.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
+        let (registry, areas, clients) = (&mut self.registry, &mut self.areas, &mut self.clients);
+        if self.survivors.find(directory, self.reach.place(), registry, areas, clients)? {
             self.settle();
         }
-        let is_busy = self.is_storing();
-        if self.quit && self.clients.is_empty() && !is_busy {
-            return true;
-        }
-        if is_lost && !is_busy {
-            let left = self.registry.generations.len();
-            let text = "its socket was removed, so that no program can reach it";
-            log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
-            return true;
-        }
-        let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
-        let serves = is_busy || is_needed || !self.links.is_empty();
-        if self.stays || serves || !self.registry.is_empty() {
-            self.idle_since = None;
-            return false;
-        }
-        let since = *self.idle_since.get_or_insert_with(Instant::now);
-        since.elapsed() >= self.linger()
-    }
-
-    fn linger(&self) -> Duration {
-        if self.registry.has_unreported_deaths() { LINGERS_AFTER_DEATH } else { LINGERS }
+        Ok(())
     }
 }
 

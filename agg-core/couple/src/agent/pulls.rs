@@ -152,7 +152,8 @@ impl Agent {
                 (After::Store(area, path), None) => self.store(area, path),
                 (After::Store(area, _), Some(failed)) => {
                     let text = if let Reply::Failed(_, text) = failed { text } else { "" };
-                    self.note_stored(area, Err(io::Error::other(text.to_owned())));
+                    let error = io::Error::other(text.to_owned());
+                    self.storage.stored(area, Err(error), &mut self.registry);
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! Whether programs can still find the agent: not once its socket, or the directory, is gone.
 
+use crate::fd::checked;
 use crate::place::Place;
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -13,9 +14,11 @@ use std::path::PathBuf;
 const CHANGES: u32 =
     libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
 
-/// The name of the socket, and what tells that it was removed.
+/// The directory of the agent, and what tells that its socket was removed.
 #[derive(Debug)]
 pub(super) struct Reach {
+    place: Place,
+    _lock: OwnedFd,
     socket: PathBuf,
     identity: (u64, u64),
     events: OwnedFd,
@@ -23,23 +26,30 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Of the socket of `place`, which exists.
-    pub(super) fn new(place: &Place) -> io::Result<Self> {
+    /// Of the socket of `place`, which exists. The place is locked.
+    pub(super) fn new(place: Place, lock: OwnedFd) -> io::Result<Self> {
         let socket = place.visible("sock");
         let identity = identity(&socket)?;
         // SAFETY: no memory is involved.
-        let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
-        if fd == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        let events = unsafe { OwnedFd::from_raw_fd(fd) };
+        let events = checked(unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) })?;
+        let fd = events.as_raw_fd();
         let directory = CString::new(place.path().as_os_str().to_owned().into_vec())?;
         // SAFETY: the name is a terminated string.
         if unsafe { libc::inotify_add_watch(fd, directory.as_ptr(), CHANGES) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { socket, identity, events, lost: false })
+        Ok(Self { place, _lock: lock, socket, identity, events, lost: false })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Takes the names of the agent away, unless they may be another agent's by now.
+    pub(super) fn leave(&self) {
+        if !self.lost {
+            ["sock", "start", "lock"].into_iter().for_each(|name| self.place.remove(name));
+        }
     }
 
     /// Readable when names were taken out of the directory.
@@ -76,8 +86,8 @@ mod tests {
     fn place_with_socket(path: &str) -> (Place, Reach) {
         let place = Place::open(path).unwrap();
         fs::write(place.visible("sock"), "").unwrap();
-        let reach = Reach::new(&place).unwrap();
-        (place, reach)
+        let lock = place.lock("lock", false).unwrap().unwrap();
+        (Place::open(path).unwrap(), Reach::new(place, lock).unwrap())
     }
 
     #[test]

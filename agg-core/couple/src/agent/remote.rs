@@ -164,18 +164,17 @@ impl Agent {
     }
 
     fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
-        self.last += 1;
-        let process = self.last;
+        let process = self.registry.number();
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
         let who = Who {
-            job: self.jobs.of(&who.job),
+            job: self.clients.jobs.of(&who.job),
             ranks: who.ranks.max(1),
-            family: self.jobs.of(&who.family),
+            family: self.clients.jobs.of(&who.family),
             label,
         };
         self.registry.join(process, who);
         self.registry.lives_on(process, peer.0);
-        self.stays = false;
+        self.lifetime.stays = false;
         if let Some(peers) = &mut self.peers {
             peers.remote.insert((peer, number), process);
         }
@@ -236,8 +235,7 @@ impl Agent {
             _ => None,
         };
         self.catch_up(&request);
-        self.last += 1;
-        let link = self.last;
+        let link = self.registry.number();
         if let Some(peers) = &mut self.peers {
             peers.answers.insert(link, (peer, ticket));
         }
@@ -304,7 +302,7 @@ impl Agent {
         if self.aside.cut(area) {
             return Ok(());
         }
-        self.spoil(area);
+        self.steps.spoil(area, &mut self.registry);
         let peers = self.peers.as_ref();
         let hosted = peers.and_then(|peers| peers.hosted.get(&area));
         let (writers, shared) =
@@ -383,20 +381,15 @@ impl Agent {
         let opens =
             self.registry.opens.values().filter(|open| open.process == remote && open.write);
         let areas: Vec<Area> = opens.map(|open| open.area).collect();
-        let waits: Vec<u64> =
-            self.waits.iter().filter(|(_, w)| w.process == remote).map(|(wait, _)| *wait).collect();
-        for wait in waits {
-            if let Some(waiting) = self.waits.remove(&wait)
-                && let Some(peers) = &mut self.peers
-            {
-                peers.answers.remove(&waiting.link);
-            }
-            self.registry.forget_wait(wait);
+        let waits = self.waits.take(&mut self.registry, |one| one.process == remote);
+        let mut ended = self.steps.forget(remote);
+        ended.extend(waits.iter().map(|(waiting, _)| waiting.link));
+        if let Some(peers) = &mut self.peers {
+            ended.iter().for_each(|link| _ = peers.answers.remove(link));
         }
-        self.forget_records_of(remote);
         let job = self.registry.processes.get(&remote).map(|who| who.job);
         self.registry.end(remote, orderly);
-        job.into_iter().for_each(|job| self.jobs.forget_process(job));
+        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
         areas.into_iter().for_each(|area| self.release(area));
     }

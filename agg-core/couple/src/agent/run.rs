@@ -38,7 +38,7 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
         ready.write_all(said.as_bytes())?;
     }
     let Some(mut agent) = agent? else { return Ok(false) };
-    agent.stays = stays;
+    agent.lifetime.stays = stays;
     agent.run().map(|()| true)
 }
 

@@ -25,7 +25,7 @@ impl Agent {
         self.lose_the_dead();
         let copy = self.peers.as_ref().and_then(|peers| peers.copies.get(key));
         let Some(copy) = copy.filter(|copy| copy.dirty) else { return };
-        if self.any_dies(&copy.writers) {
+        if self.clients.any_dies(&copy.writers) {
             // Its end will be told, and is to be told to the owner first.
             return;
         }

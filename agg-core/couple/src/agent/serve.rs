@@ -2,22 +2,21 @@
 
 use super::Agent;
 use super::away::Way;
+use super::caller::{Caller, lost, unknown};
 use super::clients::Hello;
+use super::listing::list;
 use super::pulls::After;
+use super::spill::refused;
 use super::step::Gathering;
-use super::waits::{Access, Waiting};
+use super::waits::{Access, Since, Waiting};
 use crate::peers::ALL;
 use crate::protocol::{Before, Reply, Request};
-use crate::registry::{Answer, Area, Ask, Handle, Options, Process};
+use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
 use aggio_base::Extent;
 use std::io;
-use std::time::Instant;
 
 /// Bytes that a program waits for because it will read them next, at most.
 const AHEAD: u64 = 4 << 20;
-
-/// Bytes of a text in one answer at most.
-const PART: usize = 16 << 10;
 
 impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
@@ -30,8 +29,10 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                let reply = self.part_of_status(link, from);
-                self.reply(link, &reply, None);
+                self.note_peak();
+                let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
+                let reply = self.links.part(link, from, fresh);
+                self.reply(link, &reply.unwrap_or_else(unknown), None);
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
@@ -43,23 +44,20 @@ impl Agent {
                 let reply = self.end_if_idle();
                 self.reply(link, &reply, None);
             }
-            request => {
-                let known = self.links.get(&link).filter(|link| !link.waits);
-                match known.and_then(|link| link.process) {
-                    Some(process) => self.serve_again(link, process, request),
-                    None => {
-                        let error = io::Error::other("it comes out of turn");
-                        self.refuse(link, &error);
-                    }
+            request => match self.links.asks(link) {
+                Some(process) => self.serve_again(link, process, request),
+                None => {
+                    let error = io::Error::other("it comes out of turn");
+                    self.refuse(link, &error);
                 }
-            }
+            },
         }
     }
 
     /// Serves a program, here or on the node that owns the name that it asks about.
     pub(super) fn serve_again(&mut self, link: u64, process: Process, request: Request) {
         self.catch_up(&request);
-        if !self.links.contains_key(&link) {
+        if !self.links.has(link) {
             // It has ended by now.
             return;
         }
@@ -93,11 +91,13 @@ impl Agent {
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
+        let (registry, areas) = (&mut self.registry, &self.areas);
+        let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
                 let access = Access { read, write: ask.write, append };
-                let (since, path) = (Instant::now(), ask.path.clone());
-                let waiting = Waiting { link, process, access, since, told: 0, mode, parts, path };
+                let (since, path) = (Since::now(), ask.path.clone());
+                let waiting = Waiting { link, process, access, since, mode, parts, path };
                 let ask = Ask { tells: parts, ..ask };
                 self.open(waiting, ask, blocking);
                 return None;
@@ -105,31 +105,29 @@ impl Agent {
             Request::Adopt(device, inode, how, key) => {
                 self.adopt(link, process, (device, inode), how, key)?
             }
-            Request::Close(handle, moved) => self.close(process, handle, moved),
-            Request::Check(handle, moved) => self.check(process, handle, moved),
+            Request::Close(handle, moved) => {
+                let (reply, written) = caller.close(handle, moved);
+                let trouble = written.and_then(|path| self.storage.trouble(&path));
+                trouble.unwrap_or(reply)
+            }
+            Request::Check(handle, moved) => caller.check(handle, moved),
             Request::Sync(handle) => self.sync(link, process, handle)?,
             Request::Announce(handle, before) => {
                 self.gather_records(link, process, handle, before)?
             }
-            Request::Records(handle, told) => {
-                self.serve_records(link, process, handle, told);
-                return None;
-            }
+            Request::Records(handle, told) => self.records(link, process, handle, told)?,
             Request::Withdraw(handle) => {
                 self.registry.withdraw(process, handle);
                 Reply::Done
             }
-            Request::Spoil(handle) => self.spoil_open(process, handle),
-            Request::ChildLost(handle) => self.lose_child(process, handle),
-            Request::Wrote(handle, _) => match self.registry.wrote(process, handle) {
-                true => Reply::Done,
-                false => self.lost(process, handle),
-            },
+            Request::Spoil(handle) => caller.tell(handle, Registry::spoil),
+            Request::ChildLost(handle) => caller.tell(handle, Registry::lose_child),
+            Request::Wrote(handle, _) => caller.tell(handle, Registry::wrote),
             Request::Fetch(handle, extents, ahead) => {
                 self.fetch_here(link, handle, extents, ahead)?
             }
             // The bytes that others see are those of this node.
-            Request::Renew(handle) => self.check(process, handle, 0),
+            Request::Renew(handle) => caller.check(handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
             Request::Empty(path) => {
                 self.registry.touch(&path);
@@ -145,9 +143,12 @@ impl Agent {
                 others.iter().for_each(|path| self.registry.touch(path));
                 told(result)
             }
-            Request::Stat(path, options) => self.stat(process, &path, options),
-            Request::List(dir, after, view) => self.list(process, &dir, &after, view),
-            Request::Goodbye => self.take_leave(process),
+            Request::Stat(path, options) => caller.stat(&path, options),
+            Request::List(dir, after, view) => list(&self.registry, process, &dir, &after, view),
+            Request::Goodbye => {
+                self.take_leave(process);
+                Reply::Done
+            }
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
         })
     }
@@ -164,40 +165,32 @@ impl Agent {
         };
         let error = self.find_survivors(options).err();
         self.registry.touch(path);
-        error.map(|error| self.refused(&error))
+        error.map(|error| refused(&error))
     }
 
     fn open(&mut self, waiting: Waiting, ask: Ask, blocking: bool) {
         if ask.write {
-            let refused = self.trouble(&ask.path);
-            if let Some(reply) = refused.or_else(|| self.refused_folder(&ask.options)) {
+            let trouble = self.storage.trouble(&ask.path);
+            if let Some(reply) = trouble
+                .or_else(|| self.folders.check(&ask.options).err().map(|error| refused(&error)))
+            {
                 self.reply(waiting.link, &reply, None);
                 return;
             }
             self.measure_for(&ask.path);
         }
         match self.registry.open(waiting.process, &ask) {
-            Answer::Wait if blocking => self.make_wait(waiting, ask),
-            answer => self.answer_open(&waiting, answer, &ask.path),
+            Answer::Wait if blocking => {
+                self.let_wait(waiting.link);
+                self.waits.add(waiting, ask, &mut self.registry);
+                self.settle();
+                let cycle = self.waits.cycle(&self.registry);
+                cycle
+                    .into_iter()
+                    .for_each(|(link, text)| _ = self.reply(link, &Reply::Waits(text), None));
+            }
+            answer => self.answer(&waiting, answer),
         }
-    }
-
-    /// What the agent knows, from a byte on. All parts that a connection asks for one after the
-    /// other are of the text that there was when it asked for the first.
-    fn part_of_status(&mut self, link: u64, from: u64) -> Reply {
-        self.note_peak();
-        let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
-        let Some(found) = self.links.get_mut(&link) else { return unknown() };
-        if let Some(fresh) = fresh {
-            found.text = fresh;
-        }
-        let start = usize::try_from(from).unwrap_or(usize::MAX).min(found.text.len());
-        let part: Vec<u8> = found.text[start..].iter().copied().take(PART).collect();
-        let total = found.text.len();
-        if start + part.len() == total {
-            found.text = Vec::new();
-        }
-        Reply::Text(part, total as u64)
     }
 
     /// `None` if the answer comes later.
@@ -246,35 +239,12 @@ impl Agent {
         is_here.then_some(Reply::Done)
     }
 
-    fn check(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle).copied() else {
-            return self.lost(process, handle);
-        };
-        let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
-        self.registry.see(process, handle, moved, moved >= size);
-        path.iter().for_each(|path| self.registry.touch(path));
-        Reply::Done
-    }
-
-    fn close(&mut self, process: Process, handle: u64, moved: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle).copied() else {
-            let reply = self.lost(process, handle);
-            self.registry.close(process, handle, 0, false);
-            return reply;
-        };
-        let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
-        let path = path.filter(|_| open.write);
-        self.registry.close(process, handle, moved, moved >= size);
-        path.and_then(|path| self.trouble(&path)).unwrap_or(Reply::Done)
-    }
-
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
         if let Some(open) = self.registry.opens.get(&handle).copied() {
-            let is_first = self.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
-            let what = match self.has_announced(open.area, process) {
+            let is_first =
+                self.registry.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
+            let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
             };
@@ -297,7 +267,8 @@ impl Agent {
     ) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.is_step(open.area)) && self.gathers(open?.area, link, what)
+        if open.is_some_and(|open| self.registry.is_step(open.area))
+            && self.gathers(open?.area, link, what)
         {
             self.settle();
             return None;
@@ -310,94 +281,44 @@ impl Agent {
         let open = self.registry.opens.get(&handle).copied();
         match open.filter(|open| open.write && open.process == process) {
             Some(open) => {
-                self.announce(open.area, process, before);
+                self.steps.announce(open.area, process, before, &mut self.registry, &self.areas);
                 Reply::Done
             }
-            None => self.lost(process, handle),
+            None => lost(&mut self.registry, process, handle),
         }
+    }
+
+    /// The records that a reader may have, now or when there are more than it knows. `None` if the
+    /// answer comes later.
+    fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
+        if let Some(area) = self.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.registry, &self.areas);
+        }
+        let reply = self.steps.records(process, handle, told, &mut self.registry);
+        if reply.is_none() {
+            self.let_wait(link);
+            self.steps.wait(link, process, handle, told);
+            self.settle();
+        }
+        reply
     }
 
     /// A process has synchronised what it has open.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle) else {
-            return self.lost(process, handle);
+            return lost(&mut self.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.is_shown_at_sync(area) {
+        if self.registry.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
             self.tell_readers(area);
         }
-        if write && self.has_announced(area, process) {
-            self.announce(area, process, Before::All);
+        if write && self.steps.has_announced(area, process) {
+            let (registry, areas) = (&mut self.registry, &self.areas);
+            self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done
     }
-
-    /// The process ends in order from now on.
-    fn take_leave(&mut self, process: Process) -> Reply {
-        if let Some(client) = self.clients.get_mut(&process) {
-            client.orderly = true;
-        }
-        self.touch_written_by(process);
-        Reply::Done
-    }
-
-    /// The generation of this open will not be complete.
-    fn spoil_open(&mut self, process: Process, handle: u64) -> Reply {
-        match self.registry.spoil(process, handle) {
-            true => Reply::Done,
-            false => self.lost(process, handle),
-        }
-    }
-
-    /// What a child had inherited, and this process has open, will not be complete.
-    fn lose_child(&mut self, process: Process, handle: u64) -> Reply {
-        match self.registry.lose_child(process, handle) {
-            true => Reply::Done,
-            false => self.lost(process, handle),
-        }
-    }
-
-    /// What is said of an open that is none any more.
-    pub(super) fn lost(&mut self, process: Process, handle: u64) -> Reply {
-        let loss = self.registry.loss(handle);
-        match loss.map(|(number, text)| (number, text.to_owned())) {
-            Some((number, text)) => Reply::Failed(number, text),
-            // An earlier agent was told, and did not come to say so.
-            None if self.registry.has_completed(handle) => Reply::Done,
-            None => {
-                self.registry.report_aborted(process, handle);
-                unknown()
-            }
-        }
-    }
-
-    fn is_shown_at_sync(&self, area: u64) -> bool {
-        let generation = self.registry.generations.get(&area);
-        let name = generation.and_then(|generation| self.registry.names.get(&generation.path));
-        name.is_some_and(|name| name.options.at_sync)
-    }
-
-    fn stat(&self, process: Process, path: &[u8], options: Options) -> Reply {
-        let found = match self.registry.look(process, path, options) {
-            None => None,
-            // Cut to no bytes; the next open makes it.
-            Some(None) => {
-                Some(crate::client::Stat { mode: libc::S_IFREG | 0o600, ..Default::default() })
-            }
-            Some(Some(area)) => {
-                let number = self.registry.generations.get(&area).map_or(0, |one| one.number);
-                self.areas.stat(area, number).ok()
-            }
-        };
-        Reply::Stat(found)
-    }
-}
-
-/// What is said of an open file that this agent does not know: one of an earlier agent.
-pub(super) fn unknown() -> Reply {
-    let text = "the agent that knew an open file has ended, and with it what was written";
-    Reply::Failed(libc::ESTALE, text.into())
 }
 
 fn done((): ()) -> Reply {

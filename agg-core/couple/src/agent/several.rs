@@ -1,6 +1,7 @@
 //! Generations that this node owns and programs of several nodes write at the same time.
 
 use super::Agent;
+use super::caller::lost;
 use super::pulls::After;
 use super::step::Gathering;
 use super::waits::Waiting;
@@ -236,7 +237,7 @@ impl Agent {
         let Some(hosted) = peers.and_then(|peers| peers.hosted.get(&area)) else { return false };
         let (process, news) = match what {
             Gathering::Sync(process, _) => (process, News::ALL),
-            Gathering::Announce(process, ..) => (process, self.news(area)),
+            Gathering::Announce(process, ..) => (process, self.steps.news(area)),
         };
         let node = self.registry.node(process);
         let others: Vec<Peer> =
@@ -254,9 +255,7 @@ impl Agent {
     fn hold(&mut self, area: Area, link: u64, later: impl FnOnce(&mut Pending)) -> bool {
         let Some(pending) = self.pending.get_mut(&area) else { return false };
         later(pending);
-        if let Some(link) = self.links.get_mut(&link) {
-            link.waits = true;
-        }
+        self.links.let_wait(link);
         true
     }
 
@@ -278,7 +277,7 @@ impl Agent {
     ) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).copied();
         let Some(open) = open.filter(|open| open.write && open.process == process) else {
-            return Some(self.lost(process, handle));
+            return Some(lost(&mut self.registry, process, handle));
         };
         if let Some(peers) = &mut self.peers {
             peers.locations.cut(open.area, size);

@@ -1,16 +1,13 @@
-//! Generations that move to directories because there is no memory for more: orders to threads,
-//! and their errors.
+//! Directories to which generations move because there is no memory for more, and their errors.
 
-use super::Agent;
 use crate::folder::{Folder, Refused};
 use crate::protocol::Reply;
-use crate::registry::{Area, Directory, Options};
+use crate::registry::{Area, Directory, Options, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_config::settings::couple::Full;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// How long until a directory that was full is tried again.
@@ -23,75 +20,37 @@ pub(super) struct Folders {
     /// Those of which was said that they are full.
     told: BTreeSet<Directory>,
     /// When full ones are tried again.
-    pub(super) again: Option<Instant>,
+    again: Option<Instant>,
 }
 
 impl Folders {
+    /// Whether the directory of a rule can be used, if it has one.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub(super) fn check(&mut self, options: &Options) -> io::Result<()> {
+        options.spill.as_ref().map_or(Ok(()), |directory| self.open(directory).map(drop))
+    }
+
     pub(super) fn open(&mut self, directory: &Directory) -> io::Result<&Folder> {
         if !self.open.contains_key(directory) {
             self.open.insert(directory.clone(), Folder::open(directory)?);
         }
         self.open.get(directory).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
-}
 
-/// The number of an error.
-pub(super) fn number(error: &io::Error) -> i32 {
-    let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
-    let number = refused.map(|refused| refused.number);
-    number.or_else(|| error.raw_os_error()).unwrap_or(libc::EIO)
-}
-
-impl Agent {
-    /// What is said of an open for writing under a rule with a directory that cannot be used.
-    pub(super) fn refused_folder(&mut self, options: &Options) -> Option<Reply> {
-        let error = self.folders.open(options.spill.as_ref()?).err()?;
-        Some(self.refused(&error))
+    /// A generation could not move to its directory.
+    pub(super) fn has_refused(&mut self, area: Area, error: &io::Error, registry: &mut Registry) {
+        self.tell_full(area, error, registry);
+        registry.moved(area, Err(number(error)));
+        self.again = Some(Instant::now() + AGAIN);
     }
 
-    pub(super) fn refused(&self, error: &io::Error) -> Reply {
-        log!(Level::Error, "agent: {error}");
-        Reply::Failed(number(error), error.to_string())
-    }
-
-    /// Lets a thread write the bytes of a generation to a directory.
-    pub(super) fn move_out(&mut self, area: Area, directory: &Directory) {
-        self.move_kept_out(area, directory);
-        let from = self.areas.open(area, true, false, false);
-        let ordered = from.and_then(|from| {
-            let folder = self.folders.open(directory)?.try_clone()?;
-            self.aside.take(area, from, folder)
-        });
-        if let Err(error) = ordered {
-            self.has_moved_own(area, Err(error));
-        }
-    }
-
-    /// The bytes of a generation are in its directory, or could not be written there.
-    pub(super) fn has_moved(&mut self, area: Area, result: io::Result<OwnedFd>) {
-        let last = self.registry.next_number_of_all();
-        match result.and_then(|file| self.areas.replace(area, file, last)) {
-            Ok(()) => {
-                if let Some(hosted) = self.peers.as_mut().and_then(|all| all.hosted.get_mut(&area))
-                {
-                    hosted.is_elsewhere();
-                }
-                self.registry.moved(area, Ok(()));
-            }
-            Err(error) => {
-                self.tell_full(area, &error);
-                self.registry.moved(area, Err(number(&error)));
-                self.folders.again = Some(Instant::now() + AGAIN);
-            }
-        }
-        self.settle();
-    }
-
-    fn tell_full(&mut self, area: Area, error: &io::Error) {
-        let Some(generation) = self.registry.generations.get(&area) else { return };
-        let Some(name) = self.registry.names.get(&generation.path) else { return };
+    fn tell_full(&mut self, area: Area, error: &io::Error, registry: &Registry) {
+        let Some(generation) = registry.generations.get(&area) else { return };
+        let Some(name) = registry.names.get(&generation.path) else { return };
         let Some(directory) = &name.options.spill else { return };
-        if !self.folders.told.insert(directory.clone()) {
+        if !self.told.insert(directory.clone()) {
             return;
         }
         let path = String::from_utf8_lossy(&generation.path);
@@ -106,49 +65,62 @@ impl Agent {
         );
     }
 
-    /// Lets generations move that will have to when the next ones begin; false if none was looked
-    /// for.
-    pub(super) fn move_ahead(&mut self) -> bool {
-        let Some(path) = self.registry.grown() else { return false };
-        self.measure_for(&path);
-        self.registry.move_ahead(&path);
-        true
+    /// When full directories are tried again.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.again
     }
 
-    /// Frees the memory of generations that have moved when nobody has it open any more.
-    pub(super) fn free_left(&mut self) {
-        let opens = &self.registry.opens;
-        let is_open =
-            |area: Area, before: u64| opens.range(..before).any(|(_, open)| open.area == area);
-        for remains in self.areas.left(is_open) {
-            self.spares.release(remains);
+    /// Lets directories that were full take generations again, if a writer waits; whether some do.
+    pub(super) fn try_again(&mut self, registry: &mut Registry) -> bool {
+        let is_due = self.again.take_if(|again| *again <= Instant::now()).is_some();
+        is_due && registry.try_directories_again()
+    }
+
+    /// A directory that is full again is told again, unless that was a try.
+    pub(super) fn forget_told(&mut self, registry: &Registry) {
+        let is_full = registry.full_directories().next().is_some();
+        if !is_full && self.again.is_none() && !registry.is_moving() {
+            self.told.clear();
         }
     }
+}
 
-    /// Lets directories that were full take generations again, if a writer waits.
-    pub(super) fn try_folders_again(&mut self) {
-        if self.folders.again.is_some_and(|again| again <= Instant::now()) {
-            self.folders.again = None;
-            if self.registry.try_directories_again() {
-                self.settle();
-            }
-        }
-        let full: BTreeSet<&Directory> =
-            self.registry.full_directories().map(|(directory, _)| directory).collect();
-        // What is full again is told again, unless that was a try.
-        if full.is_empty() && self.folders.again.is_none() && !self.is_moving() {
-            self.folders.told.clear();
-        }
-    }
+/// The number of an error.
+pub(super) fn number(error: &io::Error) -> i32 {
+    let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
+    let number = refused.map(|refused| refused.number);
+    number.or_else(|| error.raw_os_error()).unwrap_or(libc::EIO)
+}
 
-    fn is_moving(&self) -> bool {
-        self.registry.is_moving()
-    }
+/// What is said of a request under a rule with a directory that cannot be used.
+pub(super) fn refused(error: &io::Error) -> Reply {
+    log!(Level::Error, "agent: {error}");
+    Reply::Failed(number(error), error.to_string())
+}
 
-    /// The directories that are full, as `aggio couple` shows them.
-    pub(super) fn full_folders(&self) -> impl Iterator<Item = (Directory, String)> {
-        self.registry.full_directories().map(|(directory, error)| {
-            (directory.clone(), io::Error::from_raw_os_error(error).to_string())
-        })
+/// The directories that are full, and the errors that said so.
+pub(super) fn full(registry: &Registry) -> impl Iterator<Item = (&Directory, io::Error)> {
+    let full = registry.full_directories();
+    full.map(|(directory, number)| (directory, io::Error::from_raw_os_error(number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_missing_refuses_and_one_that_is_full_is_tried_again() {
+        let (mut folders, mut registry) = (Folders::default(), Registry::behind(0));
+        assert!(folders.check(&Options::default()).is_ok(), "no directory is needed");
+        let options = Options { spill: Some("/no/such/directory".into()), ..Options::default() };
+        let error = folders.check(&options).unwrap_err();
+        assert!(matches!(refused(&error), Reply::Failed(libc::ENOENT, _)));
+        assert!(!folders.try_again(&mut registry) && folders.next().is_none());
+        let error = io::Error::from_raw_os_error(libc::ENOSPC);
+        folders.has_refused(1, &error, &mut registry);
+        assert!(folders.next().is_some_and(|again| again > Instant::now()));
+        folders.again = Some(Instant::now());
+        assert!(!folders.try_again(&mut registry), "no directory is full");
+        assert!(folders.next().is_none());
     }
 }

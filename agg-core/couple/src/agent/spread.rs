@@ -70,9 +70,7 @@ impl Agent {
 
     /// The program of this connection is answered later.
     pub(super) fn let_wait(&mut self, link: u64) {
-        if let Some(found) = self.links.get_mut(&link) {
-            found.waits = true;
-        }
+        self.links.let_wait(link);
     }
 
     /// Asks the owner, after it was sent what was written here.
@@ -105,7 +103,7 @@ impl Agent {
         // How a writer ended must be known before what it wrote counts.
         self.lose_the_dead();
         let Some((true, writers, granted)) = copy(self) else { return true };
-        if self.any_dies(&writers) {
+        if self.clients.any_dies(&writers) {
             return true;
         }
         self.push(key, Then::Stored(granted));
@@ -168,7 +166,7 @@ impl Agent {
                 let is_all = copy.is_some_and(|copy| copy.dirty && copy.granted == granted);
                 let is_quiet = copies.is_some_and(|copies| copies.is_quiet(key));
                 let writers = copy.map(|copy| copy.writers.clone()).unwrap_or_default();
-                if !is_all || !is_quiet || self.any_dies(&writers) {
+                if !is_all || !is_quiet || self.clients.any_dies(&writers) {
                     return;
                 }
                 self.say(key.0, &Message::Stored(key.1, granted));
@@ -305,7 +303,7 @@ impl Agent {
             match wants {
                 Wants::All => {}
                 // The generation was given up: who closes it learns why.
-                Wants::Pieces(link) => _ = self.reply(link, &super::serve::unknown(), None),
+                Wants::Pieces(link) => _ = self.reply(link, &super::caller::unknown(), None),
                 Wants::Again(Asked { link, process, request })
                 | Wants::Answer(Asked { link, process, request }, _) => {
                     self.ask(key.0, link, process, request);

@@ -1,7 +1,9 @@
 //! What the agent knows, as JSON for `aggio couple`.
 
-use super::Agent;
-use crate::registry::{Home, State};
+use super::survive::Survivors;
+use super::{Agent, spill};
+use crate::areas::Areas;
+use crate::registry::{Area, Home, Registry, State};
 use std::fmt::{self, Write};
 
 /// A text that is written as JSON.
@@ -41,7 +43,9 @@ impl Agent {
             (is_known || name.dead.is_some()).then(|| {
                 let path = quoted(&String::from_utf8_lossy(path));
                 let generations =
-                    list(name.generations.values().filter_map(|a| self.generation(*a)));
+                    list(name.generations.values().filter_map(|a| {
+                        generation(*a, &self.registry, &self.areas, &self.survivors)
+                    }));
                 let readers = name.readers.values().flat_map(|reader| &reader.processes);
                 let readers = list(readers.map(|(process, position)| {
                     let who = self.registry.processes.get(process).map_or("", |who| &who.label);
@@ -59,17 +63,21 @@ impl Agent {
                 )
             })
         });
-        let full = self.full_folders().map(|(directory, error)| {
-            format!("{{\"directory\":{},\"error\":{}}}", quoted(&directory), quoted(&error))
+        let full = spill::full(&self.registry).map(|(directory, error)| {
+            format!(
+                "{{\"directory\":{},\"error\":{}}}",
+                quoted(directory),
+                quoted(&error.to_string())
+            )
         });
-        let waits = self.waits.keys().filter_map(|wait| self.describe(*wait));
+        let waits = self.waits.describe(&self.registry, &self.areas);
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"link\":{},\
              \"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
-            quoted(&self.place.path().to_string_lossy()),
-            self.began.elapsed().as_secs_f64(),
+            quoted(&self.reach.place().path().to_string_lossy()),
+            self.lifetime.seconds(),
             self.areas.bytes(),
             self.all_memory(),
             self.peak,
@@ -84,28 +92,34 @@ impl Agent {
             list(waits.map(|text| quoted(&text))),
         ))
     }
+}
 
-    fn generation(&self, area: u64) -> Option<String> {
-        let generation = self.registry.generations.get(&area)?;
-        let stat = self.areas.stat(area, generation.number).unwrap_or_default();
-        let state = match (generation.state, generation.published) {
-            (State::Complete, _) => "complete",
-            (State::Writing, true) => "readable",
-            (State::Writing, false) => "being written",
-        };
-        let open = self.registry.opens.values().filter(|open| open.area == area).count();
-        Some(format!(
-            "{{\"number\":{},\"state\":\"{state}\",\"size\":{},\"bytes\":{},\"home\":{},\
-             \"writer\":{},\"open\":{open},\"read\":{}}}",
-            generation.number,
-            stat.size,
-            512 * stat.blocks,
-            quoted(match &generation.home {
-                Home::Directory(directory, _) => directory,
-                Home::Memory | Home::Moving(_) => self.spool_of(area).unwrap_or("memory"),
-            }),
-            quoted(&generation.maker),
-            generation.read,
-        ))
-    }
+/// What is known of a generation.
+fn generation(
+    area: Area,
+    registry: &Registry,
+    areas: &Areas,
+    survivors: &Survivors,
+) -> Option<String> {
+    let generation = registry.generations.get(&area)?;
+    let stat = areas.stat(area, generation.number).unwrap_or_default();
+    let state = match (generation.state, generation.published) {
+        (State::Complete, _) => "complete",
+        (State::Writing, true) => "readable",
+        (State::Writing, false) => "being written",
+    };
+    let open = registry.opens.values().filter(|open| open.area == area).count();
+    Some(format!(
+        "{{\"number\":{},\"state\":\"{state}\",\"size\":{},\"bytes\":{},\"home\":{},\
+         \"writer\":{},\"open\":{open},\"read\":{}}}",
+        generation.number,
+        stat.size,
+        512 * stat.blocks,
+        quoted(match &generation.home {
+            Home::Directory(directory, _) => directory,
+            Home::Memory | Home::Moving(_) => survivors.directory(area).unwrap_or("memory"),
+        }),
+        quoted(&generation.maker),
+        generation.read,
+    ))
 }

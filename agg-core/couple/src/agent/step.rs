@@ -4,24 +4,23 @@
 //! header says then, and the bytes of the records that are there, decide what readers are told of
 //! instead of the number in the file, which may be written before its records are.
 
-use super::Agent;
+use super::caller::lost;
+use super::waits::Since;
+use crate::areas::Areas;
 use crate::classic::Header;
 use crate::protocol::{Before, Reply};
 use crate::records::{self, News};
-use crate::registry::{Area, Handle, Process, State};
+use crate::registry::{Area, Handle, Process, Registry, State};
 use aggio_base::log;
 use aggio_base::log::Level;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::time::{Duration, Instant};
-
-/// How often a wait is told of.
-const REMINDS: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
 /// What is known of a generation whose records are read while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Step {
+struct Step {
     header: Header,
     /// The process that has written the number of records last.
     writer: Process,
@@ -37,14 +36,20 @@ pub(super) struct Step {
 
 /// A reader that waits for more records.
 #[derive(Debug)]
-pub(super) struct Waits {
+struct Reader {
     link: u64,
     process: Process,
     handle: Handle,
     /// One more than the number that it knows.
     told: u64,
-    since: Instant,
-    reminded: u32,
+    since: Since,
+}
+
+/// Generations whose records are read while they are written, and readers that wait for more.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    steps: BTreeMap<Area, Step>,
+    waits: Vec<Reader>,
 }
 
 /// For what nodes are to send what they have written.
@@ -54,43 +59,48 @@ pub(super) enum Gathering {
     Announce(Process, Handle, Before),
 }
 
-impl Step {
-    /// What may be news behind the records that are there.
-    pub(super) fn news(&self) -> News {
-        News::behind(&self.header, self.there)
+impl Reader {
+    fn describe(&self, registry: &Registry) -> Option<String> {
+        let open = registry.opens.get(&self.handle)?;
+        let generation = registry.generations.get(&open.area)?;
+        let who = registry.processes.get(&self.process).map_or("", |who| &who.label);
+        let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
+        let (seconds, record) = (self.since.seconds(), self.told);
+        Some(format!(
+            "{path}: {who} has waited {seconds} s for record {record} of generation {number}; {} \
+             is writing it",
+            generation.maker
+        ))
     }
 }
 
-impl Waits {
-    fn next(&self) -> Instant {
-        self.since + REMINDS * (self.reminded + 1)
-    }
-}
-
-impl Agent {
+impl Steps {
     /// Whether a process has written the number of records last.
     pub(super) fn has_announced(&self, area: Area, process: Process) -> bool {
         self.steps.get(&area).is_some_and(|step| step.writer == process)
     }
 
-    /// Whether readers may have records of a generation that is being written.
-    pub(super) fn is_step(&self, area: Area) -> bool {
-        let generation = self.registry.generations.get(&area);
-        generation
-            .is_some_and(|one| one.step && one.copy_of.is_none() && one.state == State::Writing)
+    /// What may be news of a generation behind the records that are there.
+    pub(super) fn news(&self, area: Area) -> News {
+        let step = self.steps.get(&area);
+        step.map_or(News::ALL, |step| News::behind(&step.header, step.there))
     }
 
     /// A process has written the number of records of `area`, or written all that it announces.
-    pub(super) fn announce(&mut self, area: Area, process: Process, before: Before) {
+    pub(super) fn announce(
+        &mut self,
+        area: Area,
+        process: Process,
+        before: Before,
+        registry: &mut Registry,
+        areas: &Areas,
+    ) {
         // A copy that is being changed is for no reader before it is complete.
-        if !self.is_step(area) {
+        let is_spoiled = self.steps.get(&area).is_some_and(|step| step.is_spoiled);
+        if is_spoiled || !registry.is_step(area) {
             return;
         }
-        if self.steps.get(&area).is_some_and(|step| step.is_spoiled) {
-            return;
-        }
-        let header = self.header(area).unwrap_or_default();
-        match (self.steps.get_mut(&area), header) {
+        match (self.steps.get_mut(&area), header(area, areas).unwrap_or_default()) {
             // Before its first record a header may still get variables.
             (None, header) if header.as_ref().is_none_or(|header| header.records == 0) => return,
             (None, None) => return,
@@ -98,74 +108,54 @@ impl Agent {
                 self.steps.insert(area, Step { header, ..Step::default() });
             }
             (Some(step), Some(header)) if step.header.rest == header.rest => step.header = header,
-            (Some(_), _) => return self.spoil(area),
+            (Some(_), _) => return self.spoil(area, registry),
         }
         if let Some(step) = self.steps.get_mut(&area) {
             let written = records::announced(&step.header, before);
             step.announced = step.announced.max(written);
             step.writer = process;
         }
-        self.count(area);
-    }
-
-    fn header(&self, area: Area) -> io::Result<Option<Header>> {
-        records::header(self.areas.open(area, true, false, false)?.as_raw_fd())
+        self.count(area, registry, areas);
     }
 
     /// Finds out how many of the announced records are there.
-    fn count(&mut self, area: Area) {
-        let Some(step) = self.steps.get(&area).filter(|step| !step.is_spoiled) else { return };
-        let there = self.records_there(area, step).unwrap_or(step.there);
-        if let Some(step) = self.steps.get_mut(&area) {
-            step.there = there;
-        }
-        self.registry.show_records(area, there);
-    }
-
-    fn records_there(&self, area: Area, step: &Step) -> io::Result<u64> {
-        let fd = self.areas.open(area, true, false, false)?;
-        records::there(fd.as_raw_fd(), &step.header, step.there, step.announced)
+    pub(super) fn count(&mut self, area: Area, registry: &mut Registry, areas: &Areas) {
+        let step = self.steps.get_mut(&area).filter(|step| !step.is_spoiled);
+        let Some(step) = step else { return };
+        step.there = records_there(area, step, areas).unwrap_or(step.there);
+        registry.show_records(area, step.there);
     }
 
     /// The header of a generation is another one now: who has read the one before cannot go on.
-    pub(super) fn spoil(&mut self, area: Area) {
+    pub(super) fn spoil(&mut self, area: Area, registry: &mut Registry) {
         let Some(step) = self.steps.get_mut(&area) else { return };
-        let opens = self.registry.opens.iter();
-        let readers = opens.filter(|(_, open)| open.area == area && !open.write);
+        let readers = registry.opens.iter().filter(|(_, open)| open.area == area && !open.write);
         step.spoiled.extend(readers.map(|(handle, _)| *handle));
         step.is_spoiled = true;
-        self.registry.hide_records(area);
-        let path = self.registry.generations.get(&area).map(|one| one.path.clone());
+        registry.hide_records(area);
+        let path = registry.generations.get(&area).map(|one| one.path.clone());
         let path = path.unwrap_or_default();
         let text = "its header was changed while its records were read (ready=step)";
         log!(Level::Warn, "agent: {}: {text}", String::from_utf8_lossy(&path));
     }
 
-    /// Answers how many records a reader may have, now or when there are more than it knows.
-    pub(super) fn serve_records(&mut self, link: u64, process: Process, handle: u64, told: u64) {
-        let open = self.registry.opens.get(&handle).copied();
-        if let Some(area) = open.map(|open| open.area) {
-            self.count(area);
-        }
-        if let Some(reply) = self.records(process, handle, told) {
-            self.settle();
-            self.reply(link, &reply, None);
-            return;
-        }
-        if let Some(found) = self.links.get_mut(&link) {
-            found.waits = true;
-        }
-        let since = Instant::now();
-        self.record_waits.push(Waits { link, process, handle, told, since, reminded: 0 });
-        self.settle();
+    /// A generation is given up.
+    pub(super) fn remove(&mut self, area: Area) {
+        self.steps.remove(&area);
     }
 
-    /// `None` if it has to wait.
-    fn records(&mut self, process: Process, handle: Handle, told: u64) -> Option<Reply> {
-        let open = self.registry.opens.get(&handle).filter(|open| open.process == process);
-        let Some(open) = open.copied() else { return Some(self.lost(process, handle)) };
-        let Some(generation) = self.registry.generations.get(&open.area) else {
-            self.registry.has_told_of_death(process, open.area);
+    /// The answer to a reader that knows one record fewer than `told`; `None` if it has to wait.
+    pub(super) fn records(
+        &self,
+        process: Process,
+        handle: Handle,
+        told: u64,
+        registry: &mut Registry,
+    ) -> Option<Reply> {
+        let open = registry.opens.get(&handle).filter(|open| open.process == process);
+        let Some(open) = open.copied() else { return Some(lost(registry, process, handle)) };
+        let Some(generation) = registry.generations.get(&open.area) else {
+            registry.has_told_of_death(process, open.area);
             let text = "the writer of an open file died before it was complete (ready=step)";
             return Some(Reply::Failed(libc::EIO, text.into()));
         };
@@ -175,12 +165,12 @@ impl Agent {
             let text = "its writer has changed the header that this reader knows (ready=step)";
             return Some(Reply::Failed(libc::EIO, format!("{path}: {text}")));
         }
-        let is_own = generation.jobs.contains(&self.registry.processes.get(&process)?.job);
-        let name = self.registry.names.get(&generation.path);
+        let is_own = generation.jobs.contains(&registry.processes.get(&process)?.job);
+        let name = registry.names.get(&generation.path);
         let now = name.is_some_and(|name| name.options.records_now);
         match step.filter(|_| generation.state == State::Writing && !is_own) {
             None => {
-                self.registry.has_all_records(handle);
+                registry.has_all_records(handle);
                 Some(Reply::Records(None))
             }
             Some(step) if now || step.there >= told => {
@@ -190,61 +180,108 @@ impl Agent {
         }
     }
 
-    /// Answers readers for which there are more records, and all if the file is complete.
-    pub(super) fn answer_records(&mut self) {
-        for waits in std::mem::take(&mut self.record_waits) {
-            match self.records(waits.process, waits.handle, waits.told) {
-                Some(reply) => drop(self.reply(waits.link, &reply, None)),
-                None => self.record_waits.push(waits),
+    /// Lets a reader wait for more records.
+    pub(super) fn wait(&mut self, link: u64, process: Process, handle: Handle, told: u64) {
+        self.waits.push(Reader { link, process, handle, told, since: Since::now() });
+    }
+
+    /// Answers to readers for which there are more records, and to all of a file that is complete.
+    pub(super) fn answers(&mut self, registry: &mut Registry) -> Vec<(u64, Reply)> {
+        let mut answers = Vec::new();
+        for waits in std::mem::take(&mut self.waits) {
+            match self.records(waits.process, waits.handle, waits.told, registry) {
+                Some(reply) => answers.push((waits.link, reply)),
+                None => self.waits.push(waits),
             }
         }
+        answers
     }
 
-    /// The wait of a connection, if it is one for records, ends without an answer.
-    pub(super) fn forget_records(&mut self, link: u64) -> bool {
-        let before = self.record_waits.len();
-        self.record_waits.retain(|waits| waits.link != link);
-        self.record_waits.len() < before
+    /// Ends the wait of a connection without an answer; false if there is none.
+    pub(super) fn cancel(&mut self, link: u64) -> bool {
+        let before = self.waits.len();
+        self.waits.retain(|waits| waits.link != link);
+        self.waits.len() < before
     }
 
-    /// A process of another node has ended: it waits for nothing.
-    pub(super) fn forget_records_of(&mut self, process: Process) {
-        let ended: Vec<Waits> =
-            self.record_waits.extract_if(.., |waits| waits.process == process).collect();
-        if let Some(peers) = &mut self.peers {
-            ended.iter().for_each(|waits| _ = peers.answers.remove(&waits.link));
-        }
+    /// A process waits for nothing any more. The connections by which it asked.
+    pub(super) fn forget(&mut self, process: Process) -> Vec<u64> {
+        let ended = self.waits.extract_if(.., |waits| waits.process == process);
+        ended.map(|waits| waits.link).collect()
     }
 
     /// When a wait is to be told of.
-    pub(super) fn next_records(&self) -> Option<Instant> {
-        self.record_waits.iter().map(Waits::next).min()
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.waits.iter().map(|waits| waits.since.next()).min()
     }
 
-    /// Tells of waits that have lasted another minute.
-    pub(super) fn remind_of_records(&mut self) {
+    /// The connections whose waits have lasted another minute, and what they are told.
+    pub(super) fn reminders(&mut self, registry: &Registry) -> Vec<(u64, String)> {
         let now = Instant::now();
-        let mut texts = Vec::new();
-        for waits in self.record_waits.iter().filter(|waits| waits.next() <= now) {
-            let open = self.registry.opens.get(&waits.handle);
-            let generation = open.and_then(|open| self.registry.generations.get(&open.area));
-            let Some(generation) = generation else { continue };
-            let who = self.registry.processes.get(&waits.process).map_or("", |who| &who.label);
-            let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
-            let (seconds, record) = (waits.since.elapsed().as_secs(), waits.told);
-            let text = format!(
-                "{path}: {who} has waited {seconds} s for record {record} of generation {number}; \
-                 {} is writing it",
-                generation.maker
-            );
-            texts.push((waits.link, text));
+        let due = self.waits.iter_mut().filter_map(|one| one.since.is_due(now).then_some(&*one));
+        due.filter_map(|waits| Some((waits.link, waits.describe(registry)?))).collect()
+    }
+}
+
+fn header(area: Area, areas: &Areas) -> io::Result<Option<Header>> {
+    records::header(areas.open(area, true, false, false)?.as_raw_fd())
+}
+
+fn records_there(area: Area, step: &Step, areas: &Areas) -> io::Result<u64> {
+    let fd = areas.open(area, true, false, false)?;
+    records::there(fd.as_raw_fd(), &step.header, step.there, step.announced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classic::tests::header;
+    use crate::registry::{Answer, Ask, Options, Who};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn open(registry: &mut Registry, process: Process, write: bool) -> (Area, Handle) {
+        let options = Options { at_step: true, ..Options::default() };
+        let [create, truncate] = [write; 2];
+        let path = b"/d/f".to_vec();
+        let ask = Ask { path, write, create, truncate, options, ..Ask::default() };
+        match registry.open(process, &ask) {
+            Answer::Opened(opening) => (opening.area, opening.handle),
+            answer => panic!("{answer:?}"),
         }
-        for waits in self.record_waits.iter_mut().filter(|waits| waits.next() <= now) {
-            waits.reminded += 1;
+    }
+
+    #[test]
+    fn a_reader_waits_for_the_record_that_it_does_not_know_until_all_bytes_are_there() {
+        let (mut registry, mut areas) = (Registry::behind(0), Areas::new().unwrap());
+        for process in [1, 2] {
+            let label = format!("p{process}");
+            registry.join(process, Who { job: process, ranks: 1, family: process, label });
         }
-        for (link, text) in texts {
-            log!(Level::Warn, "agent: {text}");
-            self.reply(link, &Reply::Waits(text), None);
-        }
+        let (area, _) = open(&mut registry, 1, true);
+        areas.make(area, 0o600, None).unwrap();
+        let file = File::from(areas.open(area, true, true, false).unwrap());
+        let mut steps = Steps::default();
+        let announce = |steps: &mut Steps, registry: &mut Registry, records, variables| {
+            file.write_all_at(&header(1, records, &[2048; 2], 4096), 0).unwrap();
+            let start = 4096 + 8192 * (records - 1);
+            (0..variables).for_each(|at| file.write_all_at(&[7; 4096], start + 4096 * at).unwrap());
+            steps.announce(area, 1, Before::All, registry, &areas);
+        };
+        announce(&mut steps, &mut registry, 1, 2);
+        assert!(steps.has_announced(area, 1) && !steps.has_announced(area, 2));
+        let (_, reader) = open(&mut registry, 2, false);
+        let known = steps.records(2, reader, 1, &mut registry);
+        assert_eq!(known, Some(Reply::Records(Some((1, 4)))));
+        steps.wait(7, 2, reader, 2);
+        announce(&mut steps, &mut registry, 2, 1);
+        assert_eq!(steps.answers(&mut registry), [], "a variable of the record is missing");
+        assert!(steps.next().is_some() && steps.reminders(&registry).is_empty());
+        announce(&mut steps, &mut registry, 2, 2);
+        assert_eq!(steps.answers(&mut registry), [(7, Reply::Records(Some((2, 4))))]);
+        steps.wait(8, 2, reader, 3);
+        assert!(steps.cancel(8) && !steps.cancel(8));
+        steps.wait(9, 2, reader, 3);
+        assert_eq!(steps.forget(2), [9]);
     }
 }

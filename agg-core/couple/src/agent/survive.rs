@@ -1,23 +1,25 @@
 //! Generations that survive this agent: what it writes of them, and what it finds of an earlier
 //! one.
 
+mod recorder;
 mod recover;
 
-use super::Agent;
-use crate::registry::{
-    Area, Directory, Handle, Job, Name, Open, Path, Position, Process, State, Stored, Who,
-};
-use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
+use super::clients::Clients;
+use crate::areas::Areas;
+use crate::registry::{Area, Directory, Path, Registry};
+use crate::spool::Spool;
 use aggio_base::host;
 use aggio_base::log;
 use aggio_base::log::Level;
+use recorder::Recorder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// The directories of rules whose generations survive, and what is in them.
 #[derive(Debug)]
-pub(super) struct Spools {
-    open: BTreeMap<Directory, Spool>,
+pub(super) struct Survivors {
+    spools: BTreeMap<Directory, Spool>,
     /// Generations whose bytes are in one of them.
     areas: BTreeMap<Area, Directory>,
     /// Those whose bytes have their name.
@@ -29,31 +31,33 @@ pub(super) struct Spools {
     boot: String,
 }
 
-impl Default for Spools {
+impl Default for Survivors {
     fn default() -> Self {
-        let (open, areas, records) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (spools, areas, records) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (named, unsaved) = (BTreeSet::new(), BTreeMap::new());
-        Self { open, areas, named, records, unsaved, boot: host::boot() }
+        Self { spools, areas, named, records, unsaved, boot: host::boot() }
     }
 }
 
-impl Agent {
+impl Survivors {
     /// A file for a generation that is to survive; `None` if it is not to.
-    pub(super) fn surviving_file(
-        &mut self,
-        area: Area,
-    ) -> io::Result<Option<std::os::fd::OwnedFd>> {
-        let generation = self.registry.generations.get(&area);
-        let name = generation.and_then(|one| self.registry.names.get(&one.path));
-        let options = name.map(|name| name.options.clone()).unwrap_or_default();
-        let Some(directory) = options.spill.as_ref().filter(|_| options.survives) else {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn file(&mut self, area: Area, registry: &Registry) -> io::Result<Option<OwnedFd>> {
+        let options = registry.options_of(area).filter(|options| options.survives);
+        let Some(directory) = options.and_then(|options| options.spill.clone()) else {
             return Ok(None);
         };
-        self.find_survivors(&options)?;
-        let Some(spool) = self.spools.open.get(directory) else { return Ok(None) };
+        let Some(spool) = self.spools.get(&directory) else { return Ok(None) };
         let file = spool.file()?;
-        self.spools.areas.insert(area, directory.clone());
+        self.areas.insert(area, directory);
         Ok(Some(file))
+    }
+
+    /// The directory that has a generation which survives.
+    pub(super) fn directory(&self, area: Area) -> Option<&str> {
+        self.areas.get(&area).map(|directory| &**directory)
     }
 
     /// A generation is complete: from now on it survives.
@@ -61,244 +65,168 @@ impl Agent {
     /// # Errors
     /// What is known of it, or its name, could not be written. It is complete all the same, and
     /// lost if this agent dies.
-    pub(super) fn keep(&mut self, area: Area) -> io::Result<()> {
-        let Some(directory) = self.spools.areas.get(&area).cloned() else { return Ok(()) };
-        let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
+    pub(super) fn keep(
+        &mut self,
+        area: Area,
+        registry: &mut Registry,
+        areas: &Areas,
+        clients: &Clients,
+    ) -> io::Result<()> {
+        let Some(directory) = self.areas.get(&area).cloned() else { return Ok(()) };
+        let Some(generation) = registry.generations.get(&area) else { return Ok(()) };
         let (path, number) = (generation.path.clone(), generation.number);
-        self.registry.touch(&path);
-        self.save();
-        self.name(&path, area, &directory).inspect_err(|error| {
+        registry.touch(&path);
+        self.save(registry, areas, clients);
+        self.name(&path, area, &directory, areas).inspect_err(|error| {
             let path = String::from_utf8_lossy(&path);
             let text = format!("{path}: generation {number} does not survive this agent");
             log!(Level::Error, "agent: {text}: {directory}: {error}");
         })?;
         // That it has its name is written before its writer is told.
-        self.spools.named.insert(area);
-        self.registry.touch(&path);
+        self.named.insert(area);
+        registry.touch(&path);
         Ok(())
     }
 
-    fn name(&self, path: &Path, area: Area, directory: &Directory) -> io::Result<()> {
-        if let Some(number) = self.spools.unsaved.get(path) {
+    fn name(&self, path: &Path, area: Area, at: &Directory, areas: &Areas) -> io::Result<()> {
+        if let Some(number) = self.unsaved.get(path) {
             return Err(io::Error::from_raw_os_error(*number));
         }
-        let file = self.areas.open(area, true, false, false)?;
-        self.spools.open.get(directory).map_or(Ok(()), |spool| spool.keep(area, &file))
-    }
-
-    /// Something has changed that is known of a process which may write.
-    pub(super) fn touch_written_by(&mut self, process: Process) {
-        let Some(job) = self.registry.processes.get(&process).map(|who| who.job) else { return };
-        let all = self.registry.names.iter().filter(|(_, name)| name.writer == Some(job));
-        let paths: Vec<Path> = all.map(|(path, _)| path.clone()).collect();
-        paths.iter().for_each(|path| self.registry.touch(path));
-    }
-
-    /// The directory that has a generation which survives.
-    pub(super) fn spool_of(&self, area: Area) -> Option<&str> {
-        self.spools.areas.get(&area).map(|directory| &**directory)
+        let file = areas.open(area, true, false, false)?;
+        self.spools.get(at).map_or(Ok(()), |spool| spool.keep(area, &file))
     }
 
     /// A generation is given up.
-    pub(super) fn give_up_kept(&mut self, area: Area) {
-        self.spools.named.remove(&area);
-        let Some(directory) = self.spools.areas.remove(&area) else { return };
-        let Some(spool) = self.spools.open.get(&directory) else { return };
+    pub(super) fn give_up(&mut self, area: Area) {
+        self.named.remove(&area);
+        let Some(directory) = self.areas.remove(&area) else { return };
+        let Some(spool) = self.spools.get(&directory) else { return };
         if let Err(error) = spool.give_up(area) {
             log!(Level::Error, "agent: {}: a file is left: {error}", spool.path());
         }
     }
 
     /// Writes what has changed of files whose generations survive.
-    pub(super) fn save(&mut self) {
-        for path in self.registry.touched() {
-            let name = self.registry.names.get(&path).filter(|name| name.options.survives);
+    pub(super) fn save(&mut self, registry: &mut Registry, areas: &Areas, clients: &Clients) {
+        for path in registry.touched() {
+            let name = registry.names.get(&path).filter(|name| name.options.survives);
             let directory = name.and_then(|name| name.options.spill.clone());
-            let spool =
-                directory.and_then(|one| self.spools.open.contains_key(&one).then_some(one));
-            let result = match (spool, self.spools.records.get(&path).cloned()) {
-                (Some(directory), known) => self.write_record(&path, directory, known),
+            let known = self.records.get(&path).cloned();
+            let result = match (directory.filter(|one| self.spools.contains_key(one)), known) {
+                (Some(directory), known) => {
+                    let number = known.map_or_else(|| registry.number(), |(_, number)| number);
+                    self.records.insert(path.clone(), (directory.clone(), number));
+                    let recorder = Recorder { survivors: self, registry, areas, clients };
+                    let record = recorder.record(&path);
+                    let spool = self.spools.get(&directory).zip(record);
+                    spool.map_or(Ok(()), |(spool, record)| spool.write(number, &record))
+                }
                 (None, Some((directory, number))) => {
-                    self.spools.records.remove(&path);
-                    self.spools.open.get(&directory).map_or(Ok(()), |spool| spool.forget(number))
+                    self.records.remove(&path);
+                    self.spools.get(&directory).map_or(Ok(()), |spool| spool.forget(number))
                 }
                 (None, None) => Ok(()),
             };
             let Err(error) = result else {
-                self.spools.unsaved.remove(&path);
+                self.unsaved.remove(&path);
                 continue;
             };
             let text = String::from_utf8_lossy(&path).into_owned();
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             // It is tried again whenever something happens.
-            self.registry.touch(&path);
-            if self.spools.unsaved.insert(path, number).is_none() {
+            registry.touch(&path);
+            if self.unsaved.insert(path, number).is_none() {
                 let what = "what is known of it does not survive this agent for now";
                 log!(Level::Error, "agent: {text}: {what}: {error}");
             }
         }
     }
 
-    fn write_record(
-        &mut self,
-        path: &Path,
-        directory: Directory,
-        known: Option<(Directory, u64)>,
-    ) -> io::Result<()> {
-        let number = match known {
-            Some((_, number)) => number,
-            None => {
-                let number = self.registry.next_number_of_all();
-                self.registry.count_behind(number);
-                number
-            }
-        };
-        let Some(record) = self.record(path) else { return Ok(()) };
-        self.spools.records.insert(path.clone(), (directory.clone(), number));
-        self.spools.open.get(&directory).map_or(Ok(()), |spool| spool.write(number, &record))
-    }
-
-    fn record(&self, path: &Path) -> Option<Record> {
-        let name = self.registry.names.get(path)?;
-        let texts = |numbers: &BTreeMap<u64, u64>| {
-            let texts = numbers.iter();
-            texts.map(|(text, number)| (self.jobs.text(*text).to_owned(), *number)).collect()
-        };
-        let generations = name.generations.values().filter_map(|area| self.kept(*area));
-        let readers = name.readers.values().flat_map(|reader| {
-            let processes = reader.processes.iter();
-            processes
-                .filter_map(|(process, position)| self.process_record(path, *process, *position))
-        });
-        let is_orderly = |process| self.clients.get(&process).is_none_or(|one| one.orderly);
-        let generations_of = |job| {
-            let mut all = name.generations.values();
-            all.any(|area| {
-                let one = self.registry.generations.get(area);
-                one.is_some_and(|one| one.state == State::Writing && one.jobs.contains(&job))
-            })
-        };
-        let is_writer = |process, who: &Who| {
-            let writes = name.writer == Some(who.job) || generations_of(who.job);
-            writes && !is_orderly(process)
-        };
-        let writers = self.registry.processes.iter();
-        let writers = writers.filter(|(process, who)| is_writer(**process, who));
-        let writers = writers
-            .filter_map(|(process, _)| self.process_record(path, *process, Position::default()));
-        Some(Record {
-            boot: self.spools.boot.clone(),
-            path: path.clone(),
-            options: name.options.clone(),
-            numbers: [name.last, name.lost, name.on_disk, name.dropped, name.unreported],
-            emptied: name.emptied,
-            dead: name.dead.as_ref().map(|dead| (dead.number, dead.writer.clone())),
-            writer: name.writer.map(|job| self.jobs.text(job).to_owned()),
-            ended: texts(&name.ended),
-            removed: texts(&name.removed),
-            generations: generations.collect(),
-            readers: readers.collect(),
-            writers: writers.collect(),
-            aborted: self.aborted(name),
-        })
-    }
-
-    /// What programs lose if this agent dies, or have lost before.
-    fn aborted(&self, name: &Name) -> Vec<Written> {
-        let text = |job: &Job| self.jobs.text(*job).to_owned();
-        let before = name.aborted.iter().map(|(job, aborted)| Written {
-            job: text(job),
-            number: aborted.number,
-            maker: aborted.maker.clone(),
-            opens: aborted.opens.iter().map(|(handle, key)| (*handle, *key)).collect(),
-        });
-        let key = |handle| self.registry.opens.get(handle).map_or(0, |open| open.key);
-        let generations = name.generations.values();
-        let generations = generations.filter_map(|area| self.registry.generations.get(area));
-        let written = generations.filter(|one| one.state == State::Writing).flat_map(|one| {
-            one.jobs.iter().map(|job| Written {
-                job: text(job),
-                number: one.number,
-                maker: one.maker.clone(),
-                opens: one.handles.iter().map(|handle| (*handle, key(handle))).collect(),
-            })
-        });
-        before.chain(written).collect()
-    }
-
-    /// What is written of a generation, if it is complete.
-    fn kept(&self, area: Area) -> Option<Kept> {
-        let one = self.registry.generations.get(&area)?;
-        let is_it = one.state == State::Complete && self.spools.areas.contains_key(&area);
-        let stat = self.areas.stat(area, one.number).ok().filter(|_| is_it)?;
-        Some(Kept {
-            area,
-            number: one.number,
-            size: stat.size,
-            mode: stat.mode & 0o7777,
-            inode: stat.inode,
-            modified: stat.modified,
-            maker: one.maker.clone(),
-            jobs: one.jobs.iter().map(|job| self.jobs.text(*job).to_owned()).collect(),
-            handles: one.handles.iter().copied().collect(),
-            read: one.read,
-            unlinked: one.unlinked,
-            wanted: !matches!(one.stored, Stored::Never | Stored::Done),
-            stored: one.stored == Stored::Done,
-            named: self.spools.named.contains(&area),
-        })
-    }
-
-    /// What is written of a process of this node, and of what it reads.
-    fn process_record(
-        &self,
-        path: &Path,
-        process: Process,
-        position: Position,
-    ) -> Option<ProcessRecord> {
-        let (client, who) = (self.clients.get(&process)?, self.registry.processes.get(&process)?);
-        let is_own =
-            |area: &Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
-        let opens = self
-            .registry
-            .opens
-            .iter()
-            .filter(|(_, open)| open.process == process && open.reads_on && is_own(&open.area));
-        Some(ProcessRecord {
-            pid: client.pid.cast_unsigned(),
-            start: client.start,
-            job: self.jobs.text(who.job).to_owned(),
-            ranks: who.ranks,
-            family: self.jobs.text(who.family).to_owned(),
-            label: who.label.clone(),
-            position,
-            opens: opens.map(|(handle, open)| held(*handle, open)).collect(),
-        })
-    }
-
     /// The agent ends: nothing is left of what nobody can come for. Generations that were not given
-    /// up are left for another agent.
-    pub(super) fn leave_spools(&mut self) {
-        if self.quit {
-            let all: Vec<Area> = self.spools.areas.keys().copied().collect();
-            all.into_iter().for_each(|area| self.give_up_kept(area));
+    /// up are left for another agent, unless this one was told to `quit`.
+    pub(super) fn leave(&mut self, quit: bool) {
+        if quit {
+            let all: Vec<Area> = self.areas.keys().copied().collect();
+            all.into_iter().for_each(|area| self.give_up(area));
         }
-        let left: BTreeSet<Directory> = self.spools.areas.values().cloned().collect();
-        let records = std::mem::take(&mut self.spools.records);
-        for (directory, number) in records.into_values().filter(|(one, _)| !left.contains(one)) {
-            if let Some(spool) = self.spools.open.get(&directory) {
+        let left: BTreeSet<&Directory> = self.areas.values().collect();
+        for (directory, number) in std::mem::take(&mut self.records).into_values() {
+            if let Some(spool) = self.spools.get(&directory).filter(|_| !left.contains(&directory))
+            {
                 let _ = spool.forget(number);
             }
         }
-        for (directory, spool) in std::mem::take(&mut self.spools.open) {
-            if !left.contains(&directory) {
-                spool.close();
-            }
-        }
+        let spools = std::mem::take(&mut self.spools).into_iter();
+        let empty = spools.filter(|(directory, _)| !left.contains(directory));
+        empty.for_each(|(_, spool)| spool.close());
     }
 }
 
-fn held(handle: Handle, open: &Open) -> Held {
-    let Open { area, key, is_part, .. } = *open;
-    Held { handle, area, key, is_part }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+    use crate::registry::{Answer, Ask, Options, Who};
+    use crate::spares::Spare;
+    use crate::tests::apart;
+
+    /// What an agent knows.
+    #[derive(Default)]
+    struct Known {
+        survivors: Survivors,
+        registry: Registry,
+        clients: Clients,
+    }
+
+    impl Known {
+        /// All that is in `directory`.
+        fn find(directory: &Directory, place: &Place, areas: &mut Areas) -> Self {
+            let mut known = Self::default();
+            let Self { survivors, registry, clients } = &mut known;
+            assert!(survivors.find(directory, place, registry, areas, clients).unwrap());
+            known
+        }
+
+        /// A complete generation of `path`.
+        fn make(&mut self, path: &str, directory: &Directory, areas: &mut Areas) -> Area {
+            let job = self.clients.jobs.of("writer");
+            self.registry.join(1, Who { job, ranks: 1, family: job, label: "writer".into() });
+            let spill = Some(directory.clone());
+            let options = Options { survives: true, spill, ..Options::default() };
+            let [write, create, truncate] = [true; 3];
+            let path = path.as_bytes().to_vec();
+            let ask = Ask { path, write, create, truncate, options, ..Ask::default() };
+            let Answer::Opened(opening) = self.registry.open(1, &ask) else { panic!() };
+            let file = self.survivors.file(opening.area, &self.registry).unwrap().unwrap();
+            areas.make_of(Some(Spare::from(file)), opening.area, 0o600, None).unwrap();
+            self.registry.close(1, opening.handle, 0, false);
+            self.registry.commit(opening.area, true);
+            let (survivors, clients) = (&mut self.survivors, &self.clients);
+            survivors.keep(opening.area, &mut self.registry, areas, clients).unwrap();
+            survivors.save(&mut self.registry, areas, clients);
+            opening.area
+        }
+    }
+
+    #[test]
+    fn another_agent_finds_what_was_kept_and_nothing_of_what_was_given_up() {
+        apart::begin();
+        let scratch = tempfile::tempdir().unwrap();
+        let at = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(at("kept")).unwrap();
+        let (place, directory) = (Place::open(&at("place")).unwrap(), Directory::from(at("kept")));
+        let (mut areas, mut again) = (Areas::new().unwrap(), Areas::new().unwrap());
+        let mut first = Known::find(&directory, &place, &mut areas);
+        let kept = first.make("/d/kept", &directory, &mut areas);
+        let gone = first.make("/d/gone", &directory, &mut areas);
+        first.survivors.give_up(gone);
+        first.survivors.leave(false);
+        drop(first);
+        let mut second = Known::find(&directory, &place, &mut again);
+        assert_eq!(second.registry.generations.keys().collect::<Vec<_>>(), [&kept]);
+        assert_eq!(second.survivors.directory(kept), Some(&*directory));
+        assert_eq!(second.survivors.directory(gone), None);
+        second.survivors.leave(true);
+        assert_eq!(std::fs::read_dir(at("kept")).unwrap().count(), 0);
+    }
 }

@@ -1,11 +1,13 @@
 //! Readers get each generation once and in its order, however many agents die meanwhile.
 
+use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, Who};
+use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use proptest::prelude::*;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 const FILE: &[u8] = b"/d/f";
@@ -110,10 +112,9 @@ impl Scene {
             std::thread::sleep(std::time::Duration::from_millis(2));
         };
         agent.find_survivors(&self.options).unwrap();
-        agent.last += 1000;
         self.agent = Some(agent);
         let who = |agent: &mut Agent, text: &str| {
-            let number = agent.jobs.of(text);
+            let number = agent.clients.jobs.of(text);
             Who { job: number, ranks: 1, family: number, label: text.into() }
         };
         let agent = self.agent.as_mut().unwrap();
@@ -131,7 +132,7 @@ impl Scene {
 
     fn connect(&mut self, link: u64, process: Process) {
         let (packets, end) = pair().unwrap();
-        self.agent().links.insert(link, Link { process: Some(process), ..Link::new(packets) });
+        self.agent().links.add(link, packets, Some(process));
         self.ends.insert(link, end);
     }
 
@@ -139,17 +140,15 @@ impl Scene {
     fn enter(&mut self, part: usize) {
         let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
-        let known = agent.clients.iter().find(|(_, one)| one.pid == client.pid);
-        let process = match known.map(|(process, _)| *process) {
+        let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                agent.last += 1;
-                let process = agent.last;
+                let process = agent.registry.number();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
-                let (job, family) = (agent.jobs.of(&job), agent.jobs.of(&family));
+                let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
                 let label = format!("reader {part}");
                 agent.registry.join(process, Who { job, ranks: 1, family, label });
-                agent.clients.insert(process, client);
+                agent.clients.add(process, client);
                 process
             }
         };
@@ -296,7 +295,7 @@ proptest! {
         scene.agent().registry.end(WRITER, true);
         scene.agent().settle();
         prop_assert!(scene.agent().registry.generations.is_empty());
-        scene.agent().leave_spools();
+        scene.agent().survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
     }
@@ -309,7 +308,8 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
     scene.agent().lose_the_dead();
     scene.apply(Step::Write);
     assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
-    scene.agent().leave_spools();
+    let quit = scene.agent().lifetime.quits;
+    scene.agent().survivors.leave(quit);
     let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
     assert_eq!(left, 0);
 }
@@ -383,7 +383,7 @@ fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directo
         let place = scene.scratch.path().join("place");
         scene.agent = Agent::new(place.to_str().unwrap(), CoupleLink::Tcp).unwrap();
         let (packets, end) = pair().unwrap();
-        scene.agent().links.insert(1, Link::new(packets));
+        scene.agent().links.add(1, packets, None);
         scene.ends.insert(1, end);
         let spools = spools.iter().flatten().map(ToString::to_string).collect();
         let (job, command) = (String::new(), "writer".into());

@@ -1,11 +1,13 @@
 //! Requests of programs and the answers to them, without other processes.
 
+use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, Who};
+use crate::registry::{Ask, Options, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 pub(super) const FILE: &[u8] = b"/d/f";
@@ -28,10 +30,9 @@ impl Scene {
             let label = format!("p{process}");
             agent.registry.join(process, Who { job: process, ranks: 1, family: process, label });
             let (packets, end) = pair().unwrap();
-            agent.links.insert(process, Link { process: Some(process), ..Link::new(packets) });
+            agent.links.add(process, packets, Some(process));
             ends.insert(process, end);
         }
-        agent.last = 1000;
         Self { agent, ends, _scratch: scratch }
     }
 
@@ -103,7 +104,7 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
 impl Scene {
     /// A complete generation that is to be stored when it has been read; its name.
     fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
-        let path = self.agent.place.path().with_file_name("stored");
+        let path = self.agent.reach.place().path().with_file_name("stored");
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
@@ -123,9 +124,9 @@ impl Scene {
 
     /// Serves nothing but what the disk has to say until there is no more of that.
     fn store(&mut self) {
-        while self.agent.is_storing() {
+        while self.agent.storage.is_busy() {
             std::thread::sleep(Duration::from_millis(1));
-            self.agent.hear_keeper();
+            self.agent.storage.hear(&mut self.agent.registry);
             self.agent.settle();
         }
     }
@@ -148,7 +149,7 @@ fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
 fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     let mut scene = Scene::with(&[1]);
     let path = scene.make_stored_later(1);
-    scene.agent.place.remove("sock");
+    scene.agent.reach.place().remove("sock");
     scene.agent.reach.hear();
     assert!(!scene.agent.is_done(), "it is being stored");
     scene.store();
@@ -165,7 +166,7 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
     let request = Request::Unlink(name.clone(), Options::default());
     assert_eq!(scene.call(1, request).0, Reply::Done);
     scene.store();
-    let Some(Reply::Failed(_, text)) = scene.agent.trouble(&name) else { panic!() };
+    let Some(Reply::Failed(_, text)) = scene.agent.storage.trouble(&name) else { panic!() };
     assert!(text.contains("stored: what was stored cannot be removed"), "{text}");
 }
 
@@ -173,12 +174,12 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
 fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let first = Sleeper::start();
-    scene.agent.clients.insert(1, ClientProcess::of(first.number()).unwrap().0);
+    scene.agent.clients.add(1, ClientProcess::of(first.number()).unwrap().0);
     let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
     drop(one);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     first.kill();
-    while !scene.agent.clients[&1].dies() {
+    while !scene.agent.clients.any_dies(&[1].into()) {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(other);
@@ -220,14 +221,13 @@ fn what_was_closed_before_an_open_is_complete_although_the_agent_has_not_seen_th
 fn a_writer_that_died_before_an_open_has_not_begun_what_that_writes() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let child = Sleeper::start();
-    scene.agent.clients.insert(1, ClientProcess::of(child.number()).unwrap().0);
+    scene.agent.clients.add(1, ClientProcess::of(child.number()).unwrap().0);
     let (_, file) = scene.open(1, true);
     drop(file);
     child.kill();
-    let events = libc::POLLIN;
-    let mut ended = libc::pollfd { fd: scene.agent.clients[&1].life(), events, revents: 0 };
-    // SAFETY: the kernel reads and writes one local entry.
-    assert_eq!(unsafe { libc::poll(&raw mut ended, 1, 30_000) }, 1);
+    while scene.agent.clients.ended().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let (handle, file) = scene.open(2, true);
     std::fs::File::from(file).write_all_at(b"second", 0).unwrap();
     assert_eq!(scene.call(2, Request::Close(handle, 0)).0, Reply::Done);
@@ -277,7 +277,7 @@ fn a_wait_that_is_taken_back_is_answered_once() {
     scene.open(2, false);
     scene.agent.serve(2, Request::Cancel);
     assert!(scene.ends[&2].receive(false).is_err(), "what was answered is not answered again");
-    assert!(scene.agent.links.contains_key(&2));
+    assert!(scene.agent.links.has(2));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn an_open_whose_program_is_gone_is_taken_back() {
 fn parts_of_a_status_are_of_one_text() {
     let mut scene = Scene::with(&[]);
     let (packets, end) = pair().unwrap();
-    scene.agent.links.insert(1, Link::new(packets));
+    scene.agent.links.add(1, packets, None);
     scene.ends.insert(1, end);
     let label = |process: u64| format!("{process} {}", "x".repeat(300));
     let join = |scene: &mut Scene, process: u64| {

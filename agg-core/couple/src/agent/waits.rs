@@ -1,16 +1,44 @@
 //! Opens that wait, and what is said of those that wait long.
 
-use super::Agent;
-use crate::peers::{Message, Peers, Ticket};
-use crate::protocol::{Reply, Request};
-use crate::registry::{Ask, Path, Process};
+use super::spill;
+use crate::areas::Areas;
+use crate::registry::{Answer, Ask, Path, Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_link::{Body, Peer};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
 const REMINDS: Duration = Duration::from_secs(60);
+
+/// How long something lasts, and how often that was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Since {
+    began: Instant,
+    told: u32,
+}
+
+impl Since {
+    pub(super) fn now() -> Self {
+        Self { began: Instant::now(), told: 0 }
+    }
+
+    pub(super) fn seconds(&self) -> u64 {
+        self.began.elapsed().as_secs()
+    }
+
+    /// When it is to be told again.
+    pub(super) fn next(&self) -> Instant {
+        self.began + REMINDS * (self.told + 1)
+    }
+
+    /// Whether it is to be told now; it counts as told then.
+    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.next() <= now;
+        self.told += u32::from(is_due);
+        is_due
+    }
+}
 
 /// How a descriptor is to be made.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +54,7 @@ pub(super) struct Waiting {
     pub(super) link: u64,
     pub(super) process: Process,
     pub(super) access: Access,
-    pub(super) since: Instant,
-    /// How often it was told of.
-    pub(super) told: u32,
+    pub(super) since: Since,
     pub(super) mode: u32,
     /// The program fetches what it reads.
     pub(super) parts: bool,
@@ -36,123 +62,141 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    fn next(&self) -> Instant {
-        self.since + REMINDS * (self.told + 1)
-    }
-}
-
-impl Agent {
-    pub(super) fn make_wait(&mut self, waiting: Waiting, ask: Ask) {
-        self.last += 1;
-        self.registry.wait(self.last, waiting.process, ask);
-        if let Some(link) = self.links.get_mut(&waiting.link) {
-            link.waits = true;
-        }
-        self.waits.insert(self.last, waiting);
-        self.settle();
-        self.name_cycle();
-    }
-
-    /// An open that an owner was asked for, and has not answered, is not wanted any more.
-    pub(super) fn cancel_away(&mut self, link: u64) {
-        let Some(peers) = &mut self.peers else { return };
-        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
-        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
-        let waiting: Vec<(u64, Peer, Process)> =
-            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
-        for (ticket, peer, process) in waiting {
-            let request = Request::Cancel.encode();
-            // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
-        }
-    }
-
-    /// How long nothing has to be done unless something happens.
-    pub(super) fn until_next(&self) -> Option<Duration> {
-        let reminder = self.waits.values().map(Waiting::next).min();
-        let again = self.failed.iter().map(|failed| failed.again).min();
-        let folders = self.folders.again;
-        let end = self.idle_since.map(|since| since + self.linger());
-        let is_closing = |peers: &Peers| !peers.closing.is_empty();
-        let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
-        let look = looks.then(Instant::now);
-        let spare = self.spares.until();
-        let records = self.next_records();
-        let next = [reminder, again, folders, end, look, spare, records, self.listener.rests];
-        let next = next.into_iter().flatten().min();
-        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
-        next.into_iter().chain(peers).min()
-    }
-
-    /// Tells of waits that have lasted another minute.
-    pub(super) fn remind(&mut self) {
-        self.remind_of_records();
-        let now = Instant::now();
-        let due: Vec<u64> =
-            self.waits.iter().filter(|(_, one)| one.next() <= now).map(|(wait, _)| *wait).collect();
-        for wait in due {
-            let Some(text) = self.describe(wait) else { continue };
-            log!(Level::Warn, "agent: {text}");
-            let Some(waiting) = self.waits.get_mut(&wait) else { continue };
-            waiting.told += 1;
-            let link = waiting.link;
-            self.reply(link, &Reply::Waits(text), None);
-        }
-    }
-
     /// Who waits for whom, for which file and generation.
-    pub(super) fn describe(&self, wait: u64) -> Option<String> {
-        let waiting = self.waits.get(&wait)?;
-        let path = String::from_utf8_lossy(&waiting.path);
-        let seconds = waiting.since.elapsed().as_secs();
-        let who = self.registry.processes.get(&waiting.process).map_or("", |who| &who.label);
-        if waiting.access.write {
-            let bytes = self.areas.bytes();
-            let full = self.full_folders();
+    fn describe(&self, registry: &Registry, areas: &Areas) -> String {
+        let path = String::from_utf8_lossy(&self.path);
+        let seconds = self.since.seconds();
+        let who = registry.processes.get(&self.process).map_or("", |who| &who.label);
+        if self.access.write {
+            let bytes = areas.bytes();
+            let full = spill::full(registry);
             let full = full.map(|(directory, error)| format!("; {directory} is full: {error}"));
-            return Some(format!(
+            return format!(
                 "{path}: {who} has waited {seconds} s for memory: all generations have {bytes} \
                  bytes, with the next one no less than their budget, and some were not read{}",
                 full.collect::<String>()
-            ));
+            );
         }
-        let next = self.registry.next_number(waiting.process, &waiting.path);
-        let name = self.registry.names.get(&waiting.path);
-        let newest = name.and_then(|name| name.generations.values().next_back());
-        let newest = newest.and_then(|area| Some((area, self.registry.generations.get(area)?)));
-        let whom = match (newest, name.and_then(|name| name.writer)) {
+        let next = registry.next_number(self.process, &self.path);
+        let writer = registry.names.get(&self.path).and_then(|name| name.writer);
+        let whom = match (registry.newest(&self.path), writer) {
             (Some((area, generation)), _) if generation.number >= next => {
-                let bytes = self.areas.stat(*area, 0).map_or(0, |stat| stat.size);
+                let bytes = areas.stat(area, 0).map_or(0, |stat| stat.size);
                 format!("{} has it open for writing ({bytes} bytes so far)", generation.maker)
             }
-            (_, Some(writer)) => format!("{} wrote the one before", self.registry.label(writer)),
+            (_, Some(writer)) => format!("{} wrote the one before", registry.label(writer)),
             (_, None) => "no program has opened it for writing".into(),
         };
-        Some(format!("{path}: {who} has waited {seconds} s for generation {next}; {whom}"))
+        format!("{path}: {who} has waited {seconds} s for generation {next}; {whom}")
+    }
+}
+
+/// Opens that wait, each of which the registry tries again by the same number.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    waits: BTreeMap<u64, Waiting>,
+    told_cycle: bool,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, waiting: Waiting, ask: Ask, registry: &mut Registry) {
+        let wait = registry.number();
+        registry.wait(wait, waiting.process, ask);
+        self.waits.insert(wait, waiting);
     }
 
-    /// Says once that programs wait for each other.
-    fn name_cycle(&mut self) {
-        let Some(cycle) = self.registry.cycle() else {
-            self.told_cycle = false;
-            return;
-        };
-        if std::mem::replace(&mut self.told_cycle, true) {
-            return;
-        }
-        let labels: Vec<&str> = cycle.iter().map(|job| self.registry.label(*job)).collect();
+    /// The next wait that ends now, and how.
+    pub(super) fn ready(&mut self, registry: &mut Registry) -> Option<(Waiting, Answer)> {
+        let (wait, answer) = registry.ready()?;
+        self.waits.remove(&wait).map(|waiting| (waiting, answer))
+    }
+
+    /// Ends waits that nobody is interested in any more.
+    pub(super) fn take(
+        &mut self,
+        registry: &mut Registry,
+        is_it: impl Fn(&Waiting) -> bool,
+    ) -> Vec<(Waiting, Ask)> {
+        let all = self.waits.iter().filter(|(_, waiting)| is_it(waiting));
+        let all: Vec<u64> = all.map(|(wait, _)| *wait).collect();
+        let ends = |wait: u64| Some((self.waits.remove(&wait)?, registry.take_wait(wait)?));
+        all.into_iter().filter_map(ends).collect()
+    }
+
+    /// The names that wait to be written.
+    pub(super) fn written(&self) -> impl Iterator<Item = &Path> {
+        self.waits.values().filter(|waiting| waiting.access.write).map(|waiting| &waiting.path)
+    }
+
+    /// When a wait is to be told of.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.waits.values().map(|waiting| waiting.since.next()).min()
+    }
+
+    /// The connections whose waits have lasted another minute, and what they are told.
+    pub(super) fn reminders(&mut self, registry: &Registry, areas: &Areas) -> Vec<(u64, String)> {
+        let now = Instant::now();
+        let due = self.waits.values_mut().filter_map(|one| one.since.is_due(now).then_some(&*one));
+        due.map(|waiting| (waiting.link, waiting.describe(registry, areas))).collect()
+    }
+
+    /// What is said of each wait.
+    pub(super) fn describe(
+        &self,
+        registry: &Registry,
+        areas: &Areas,
+    ) -> impl Iterator<Item = String> {
+        self.waits.values().map(|waiting| waiting.describe(registry, areas))
+    }
+
+    /// The connections of programs that wait for each other, and what they are told once.
+    pub(super) fn cycle(&mut self, registry: &Registry) -> Vec<(u64, String)> {
+        let cycle = registry.cycle();
+        let was_told = std::mem::replace(&mut self.told_cycle, cycle.is_some());
+        let Some(cycle) = cycle.filter(|_| !was_told) else { return Vec::new() };
+        let labels: Vec<&str> = cycle.iter().map(|job| registry.label(*job)).collect();
         let text = format!("programs wait for each other: {}", labels.join(", for "));
         log!(Level::Warn, "agent: {text}");
-        let jobs = |process: &Process| self.registry.processes.get(process).map(|who| who.job);
-        let links: Vec<u64> = self
-            .waits
-            .values()
-            .filter(|waiting| jobs(&waiting.process).is_some_and(|job| cycle.contains(&job)))
-            .map(|waiting| waiting.link)
-            .collect();
-        for link in links {
-            self.reply(link, &Reply::Waits(text.clone()), None);
-        }
+        let job = |process: Process| registry.processes.get(&process).map(|who| who.job);
+        let is_in =
+            |waiting: &&Waiting| job(waiting.process).is_some_and(|job| cycle.contains(&job));
+        let waits = self.waits.values().filter(is_in);
+        waits.map(|waiting| (waiting.link, text.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Who;
+
+    fn wait(waits: &mut Waits, registry: &mut Registry, process: Process, path: &str) {
+        let label = format!("p{process}");
+        registry.join(process, Who { job: process, ranks: 1, family: process, label });
+        let path = path.as_bytes().to_vec();
+        let ask = Ask { path: path.clone(), ..Ask::default() };
+        assert_eq!(registry.open(process, &ask), Answer::Wait);
+        let (access, since) = (Access { read: true, write: false, append: false }, Since::now());
+        let (link, mode) = (process, 0);
+        let waiting = Waiting { link, process, access, since, mode, parts: false, path };
+        waits.add(waiting, ask, registry);
+    }
+
+    #[test]
+    fn a_wait_is_told_of_once_a_minute_and_ends_here_and_in_the_registry() {
+        let (mut waits, mut registry) = (Waits::default(), Registry::behind(0));
+        let areas = Areas::new().unwrap();
+        wait(&mut waits, &mut registry, 1, "/d/one");
+        wait(&mut waits, &mut registry, 2, "/d/two");
+        assert!(waits.reminders(&registry, &areas).is_empty());
+        waits.waits.values_mut().next().unwrap().since.began -= REMINDS;
+        let text =
+            "/d/one: p1 has waited 60 s for generation 1; no program has opened it for writing";
+        assert_eq!(waits.reminders(&registry, &areas), [(1, text.to_owned())]);
+        assert!(waits.reminders(&registry, &areas).is_empty());
+        assert_eq!(waits.describe(&registry, &areas).count(), 2);
+        assert_eq!(waits.take(&mut registry, |one| one.process == 1).len(), 1);
+        assert!(registry.waits.keys().eq(waits.waits.keys()));
+        assert_eq!(waits.next(), waits.waits.values().next().map(|one| one.since.next()));
     }
 }

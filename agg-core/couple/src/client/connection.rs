@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::identity;
 use super::patience::{self, ANSWERS, SILENCE};
 use super::start;
+use crate::fd::{checked, owned};
 use crate::place::{self, Place};
 use crate::protocol::{Packet, Packets, Reply, Request};
 use crate::registry::Directory;
@@ -105,7 +106,7 @@ impl Connections {
             if !os::fstat(fd).is_ok_and(|facts| facts.st_ino == inode) {
                 continue;
             }
-            let packets = Packets::new(super::owned(fd));
+            let packets = Packets::new(owned(fd));
             // A parent's connection is not the child's; dropping closes the copy.
             if held >> 32 == process() {
                 return Some(packets);
@@ -332,14 +333,10 @@ impl Connections {
 
 /// A connection to the agent; `None` if there is none.
 pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
-    let address = crate::agent::address(&place.file("sock"))?;
+    let address = crate::protocol::address(&place.file("sock"))?;
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is involved.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    let socket = high(super::owned(fd));
+    let socket = high(checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?);
     let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
     let began = Instant::now();
     loop {
@@ -376,10 +373,8 @@ pub(super) fn connect_to(place: &Place) -> io::Result<Option<Packets>> {
 /// Duplicates a descriptor to a high number, which programs do not expect.
 fn high(fd: OwnedFd) -> OwnedFd {
     // SAFETY: no memory is involved.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) } {
-        -1 => fd,
-        copy => super::owned(copy),
-    }
+    let copy = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) };
+    checked(copy).unwrap_or(fd)
 }
 
 pub(super) fn greet_by(

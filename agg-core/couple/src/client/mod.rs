@@ -23,7 +23,7 @@ use connection::Connections;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -432,11 +432,4 @@ fn failure(reply: Reply, request: &Request) -> io::Error {
 /// The name of a file, as the kernel takes it.
 fn c_name(path: &OsStr) -> io::Result<std::ffi::CString> {
     std::ffi::CString::new(path.as_bytes()).map_err(io::Error::other)
-}
-
-/// A descriptor that a call has just returned.
-fn owned(fd: RawFd) -> OwnedFd {
-    use std::os::fd::FromRawFd;
-    // SAFETY: callers pass descriptors that are new and belong to nobody else.
-    unsafe { OwnedFd::from_raw_fd(fd) }
 }

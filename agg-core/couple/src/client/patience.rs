@@ -1,6 +1,7 @@
 //! Waiting for what an agent answers: not for ever where nobody asked to wait, and never without a
 //! word.
 
+use crate::fd::checked;
 use crate::protocol::{Packet, Packets};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -118,8 +119,7 @@ impl Held {
     fn descriptor(&self) -> io::Result<OwnedFd> {
         let set = self.waited_for();
         // SAFETY: the kernel reads the local set.
-        let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) };
-        if fd == -1 { Err(io::Error::last_os_error()) } else { Ok(super::owned(fd)) }
+        checked(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) })
     }
 
     /// Lets the signals come that wait, and says whether the handler of one of them is to end the

@@ -1,6 +1,7 @@
 //! Renaming between coupled names and names on disk: the bytes are copied, then the name changes.
 
-use super::{Client, Open, c_name, owned};
+use super::{Client, Open, c_name};
+use crate::fd::owned;
 use aggio_base::os;
 use std::fs::File;
 use std::io::{self, copy};

@@ -5,7 +5,8 @@
 //! until it is another program, and uses system calls only. It calls the kernel itself: `syscall`
 //! of a program that is preloaded is the library's, which would close the program's files there.
 
-use super::{c_name, owned};
+use super::c_name;
+use crate::fd::{checked, owned};
 use aggio_base::system;
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::io::{self, Read};
@@ -192,8 +193,5 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Duplicates a descriptor to a number above those that the child assigns.
 fn high(fd: OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no memory is involved.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE) } {
-        -1 => Err(io::Error::last_os_error()),
-        copy => Ok(owned(copy)),
-    }
+    checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE) })
 }

@@ -15,7 +15,7 @@ pub(crate) use options::{read_options, write_options};
 use std::io;
 
 pub(crate) use reply::Reply;
-pub(crate) use socket::{Packet, Packets, pair};
+pub(crate) use socket::{Packet, Packets, address, pair};
 
 /// Bytes of a message at most.
 pub(crate) const MOST: usize = 32 << 10;

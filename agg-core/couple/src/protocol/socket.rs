@@ -29,6 +29,20 @@ pub(crate) fn pair() -> io::Result<(Packets, Packets)> {
     Ok((one, other))
 }
 
+/// The address of a local socket.
+pub(crate) fn address(name: &str) -> io::Result<libc::sockaddr_un> {
+    // SAFETY: all-zero bytes are a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if name.len() >= address.sun_path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
+        *to = from.cast_signed();
+    }
+    Ok(address)
+}
+
 impl Packets {
     pub(crate) fn new(socket: OwnedFd) -> Self {
         Self(socket)

@@ -86,12 +86,7 @@ impl Registry {
         self.waits.insert(wait, (process, ask));
     }
 
-    /// Ends a wait that nobody is interested in any more.
-    pub fn forget_wait(&mut self, wait: u64) {
-        self.waits.remove(&wait);
-    }
-
-    /// Ends a wait, and returns its open.
+    /// Ends a wait that nobody is interested in any more; what it was for.
     pub(crate) fn take_wait(&mut self, wait: u64) -> Option<Ask> {
         self.waits.remove(&wait).map(|(_, ask)| ask)
     }
@@ -137,6 +132,17 @@ impl Registry {
         self.names.values().any(|name| name.dead.is_some())
     }
 
+    /// The options of the file of a generation.
+    pub(crate) fn options_of(&self, area: Area) -> Option<&Options> {
+        let generation = self.generations.get(&area)?;
+        self.names.get(&generation.path).map(|name| &name.options)
+    }
+
+    /// Whether readers may have a generation when its writer synchronises it.
+    pub(crate) fn is_shown_at_sync(&self, area: Area) -> bool {
+        self.options_of(area).is_some_and(|options| options.at_sync)
+    }
+
     /// The number that will be given next.
     pub(crate) fn next_number_of_all(&self) -> u64 {
         self.last + 1
@@ -152,6 +158,13 @@ impl Registry {
         self.touched.insert(path.to_vec());
     }
 
+    /// Something has changed that is known of a process which may write.
+    pub(crate) fn touch_written_by(&mut self, process: Process) {
+        let Some(job) = self.processes.get(&process).map(|who| who.job) else { return };
+        let written = self.names.iter().filter(|(_, name)| name.writer == Some(job));
+        self.touched.extend(written.map(|(path, _)| path.clone()));
+    }
+
     /// Files of which something has changed since the last call.
     pub(crate) fn touched(&mut self) -> BTreeSet<Path> {
         std::mem::take(&mut self.touched)
@@ -163,7 +176,8 @@ impl Registry {
         all.any(|one| one.state == State::Complete && one.handles.contains(&handle))
     }
 
-    fn number(&mut self) -> u64 {
+    /// A number that nothing else has: no generation, open, process, connection, wait or ticket.
+    pub(crate) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
@@ -173,7 +187,7 @@ impl Registry {
     }
 
     /// The newest generation of a name.
-    fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
+    pub(crate) fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
         let area = *self.names.get(path)?.generations.values().next_back()?;
         self.generations.get(&area).map(|generation| (area, generation))
     }

@@ -410,7 +410,7 @@ fn programs_that_wait_for_each_other_are_found() {
     assert_eq!(scene.open(1, &back), Answer::Wait);
     scene.registry.wait(99, 1, back);
     assert_eq!(scene.registry.cycle(), Some(vec![1, 2]));
-    scene.registry.forget_wait(99);
+    scene.registry.take_wait(99);
     assert_eq!(scene.registry.cycle(), None);
 }
 

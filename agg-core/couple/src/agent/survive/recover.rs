@@ -1,10 +1,12 @@
 //! What an agent takes over from an earlier one.
 
-use super::super::Agent;
-use super::super::clients::ClientProcess;
+use super::super::clients::{ClientProcess, Clients};
+use super::Survivors;
+use crate::areas::Areas;
+use crate::place::Place;
 use crate::registry::{
-    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Options, Path, Process, Reader,
-    State, Stored, Who,
+    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Path, Process, Registry, State,
+    Stored, Who,
 };
 use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
 use aggio_base::log;
@@ -22,45 +24,62 @@ struct Known {
     writes: bool,
 }
 
-/// Processes of records, by number and start.
-type Recovered = BTreeMap<(u32, u64), Known>;
+/// How an agent takes over a directory.
+struct Recovery<'a> {
+    directory: &'a Directory,
+    spool: Spool,
+    /// Processes of records, by number and start.
+    processes: BTreeMap<(u32, u64), Known>,
+    survivors: &'a mut Survivors,
+    registry: &'a mut Registry,
+    areas: &'a mut Areas,
+    clients: &'a mut Clients,
+}
 
-impl Agent {
-    /// Makes sure that what an earlier agent has left for the files of a rule is known.
+impl Survivors {
+    /// Makes sure that what an earlier agent has left in a directory is known; false if it was.
     ///
     /// # Errors
-    /// Its directory cannot be used.
-    pub(in crate::agent) fn find_survivors(&mut self, options: &Options) -> io::Result<()> {
-        let directory = options.spill.as_ref().filter(|_| options.survives);
-        directory.map_or(Ok(()), |directory| self.find_in(directory))
-    }
-
-    /// The same for all that is in a directory.
-    ///
-    /// # Errors
-    /// It cannot be used.
-    pub(in crate::agent) fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
-        if self.spools.open.contains_key(directory) {
-            return Ok(());
+    /// The directory cannot be used.
+    pub(in crate::agent) fn find(
+        &mut self,
+        directory: &Directory,
+        place: &Place,
+        registry: &mut Registry,
+        areas: &mut Areas,
+        clients: &mut Clients,
+    ) -> io::Result<bool> {
+        if self.spools.contains_key(directory) {
+            return Ok(false);
         }
-        let spool = Spool::open(directory, &self.place)?;
-        let found = spool.find(&self.spools.boot)?;
-        self.registry.count_behind(found.last);
+        let spool = Spool::open(directory, place)?;
+        let found = spool.find(&self.boot)?;
+        registry.count_behind(found.last);
         for (name, why) in found.strange {
             log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
         }
-        let mut recovered = Recovered::new();
+        let (survivors, processes) = (self, BTreeMap::new());
+        let mut recovery =
+            Recovery { directory, spool, processes, survivors, registry, areas, clients };
         for (number, record) in found.records {
-            self.recover(&spool, directory, number, record, &mut recovered);
+            recovery.recover(number, record);
         }
-        self.spools.open.insert(directory.clone(), spool);
-        for ((pid, start), known) in recovered {
+        recovery.end();
+        Ok(true)
+    }
+}
+
+impl Recovery<'_> {
+    /// All records are read: processes that they name are there, or have ended.
+    fn end(self) {
+        self.survivors.spools.insert(self.directory.clone(), self.spool);
+        for ((pid, start), known) in self.processes {
             let Known { process, has_open, writes } = known;
             match ClientProcess::of(pid.cast_signed()) {
                 Ok((mut client, _)) if client.start == start => {
                     // One that has nothing to write may end as it likes.
                     client.orderly = !writes;
-                    self.clients.insert(process, client);
+                    self.clients.add(process, client);
                 }
                 _ => self.registry.end(process, !has_open),
             }
@@ -68,19 +87,10 @@ impl Agent {
         for job in self.registry.aborted_without_processes() {
             self.registry.end_aborted(job);
         }
-        self.settle();
-        Ok(())
     }
 
     /// Takes over a file of an earlier agent.
-    fn recover(
-        &mut self,
-        spool: &Spool,
-        directory: &Directory,
-        number: u64,
-        record: Record,
-        recovered: &mut Recovered,
-    ) {
+    fn recover(&mut self, number: u64, record: Record) {
         if self.registry.names.contains_key(&record.path) {
             let path = String::from_utf8_lossy(&record.path);
             let text = "what an earlier agent has left is not read: there is a newer file";
@@ -88,15 +98,15 @@ impl Agent {
             return;
         }
         let mut jobs = |texts: &[(String, u64)]| {
-            texts.iter().map(|(text, number)| (self.jobs.of(text), *number)).collect()
+            texts.iter().map(|(text, number)| (self.clients.jobs.of(text), *number)).collect()
         };
         let [last, lost, on_disk, dropped, unreported] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
         let dead = record.dead.map(|(number, writer)| Dead::unread(number, writer));
-        let writer = record.writer.map(|text| self.jobs.of(&text));
+        let writer = record.writer.map(|text| self.clients.jobs.of(&text));
         let mut aborted = BTreeMap::<_, Aborted>::new();
         for written in record.aborted {
-            add_aborted(&mut aborted, self.jobs.of(&written.job), written);
+            add_aborted(&mut aborted, self.clients.jobs.of(&written.job), written);
         }
         let name = Name {
             last,
@@ -114,20 +124,20 @@ impl Agent {
             ..Name::default()
         };
         self.registry.names.insert(record.path.clone(), name);
-        self.spools.records.insert(record.path.clone(), (directory.clone(), number));
+        self.survivors.records.insert(record.path.clone(), (self.directory.clone(), number));
         self.registry.count_behind(number);
         for kept in record.generations {
-            if let Err(error) = self.recover_generation(spool, directory, &record.path, &kept) {
+            if let Err(error) = self.recover_generation(&record.path, &kept) {
                 self.note_lost(&record.path, kept, &error);
             }
         }
         for recorded in record.readers {
-            self.recover_reader(&record.path, recorded, recovered);
+            self.recover_reader(&record.path, recorded);
         }
         for recorded in record.writers {
-            let key = (recorded.pid, recorded.start);
-            let _ = self.recover_process(&recorded, recovered);
-            recovered.entry(key).and_modify(|known| known.writes = true);
+            self.recover_process(&recorded);
+            let known = self.processes.entry((recorded.pid, recorded.start));
+            known.and_modify(|known| known.writes = true);
         }
         self.registry.touch(&record.path);
     }
@@ -149,29 +159,23 @@ impl Agent {
         for job in kept.jobs {
             let opens = kept.handles.iter().map(|handle| (*handle, 0)).collect();
             let written = Written { job, number, maker: kept.maker.clone(), opens };
-            add_aborted(&mut name.aborted, self.jobs.of(&written.job), written);
+            add_aborted(&mut name.aborted, self.clients.jobs.of(&written.job), written);
         }
     }
 
-    fn recover_generation(
-        &mut self,
-        spool: &Spool,
-        directory: &Directory,
-        path: &Path,
-        kept: &Kept,
-    ) -> io::Result<()> {
+    fn recover_generation(&mut self, path: &Path, kept: &Kept) -> io::Result<()> {
         let (area, number) = (kept.area, kept.number);
         if self.registry.generations.contains_key(&area) {
             return Err(io::Error::other("it has another name by now"));
         }
-        self.areas.adopt(area, spool.kept(kept)?)?;
-        self.spools.areas.insert(area, directory.clone());
-        self.spools.named.insert(area);
+        self.areas.adopt(area, self.spool.kept(kept)?)?;
+        self.survivors.areas.insert(area, self.directory.clone());
+        self.survivors.named.insert(area);
         let generation = Generation {
             path: path.clone(),
             number,
             state: State::Complete,
-            jobs: kept.jobs.iter().map(|job| self.jobs.of(job)).collect(),
+            jobs: kept.jobs.iter().map(|job| self.clients.jobs.of(job)).collect(),
             writers: BTreeSet::new(),
             maker: kept.maker.clone(),
             written: false,
@@ -204,31 +208,31 @@ impl Agent {
     }
 
     /// The process that a record tells of, which may be known.
-    fn recover_process(&mut self, recorded: &ProcessRecord, recovered: &mut Recovered) -> Process {
+    fn recover_process(&mut self, recorded: &ProcessRecord) -> Process {
         let key = (recorded.pid, recorded.start);
-        let is_it = |one: &ClientProcess| (one.pid.cast_unsigned(), one.start) == key;
-        let known = self.clients.iter().find(|(_, one)| is_it(one)).map(|(process, _)| *process);
-        if let Some(process) = known.or_else(|| recovered.get(&key).map(|known| known.process)) {
+        let known = self.clients.find(recorded.pid.cast_signed(), recorded.start);
+        if let Some(process) = known.or_else(|| self.processes.get(&key).map(|known| known.process))
+        {
             return process;
         }
-        self.last += 1;
-        let (job, family) = (self.jobs.of(&recorded.job), self.jobs.of(&recorded.family));
+        let process = self.registry.number();
+        let (job, family) =
+            (self.clients.jobs.of(&recorded.job), self.clients.jobs.of(&recorded.family));
         let (ranks, label) = (recorded.ranks, recorded.label.clone());
-        self.registry.join(self.last, Who { job, ranks, family, label });
-        let process = self.last;
-        recovered.insert(key, Known { process, has_open: false, writes: false });
+        self.registry.join(process, Who { job, ranks, family, label });
+        self.processes.insert(key, Known { process, has_open: false, writes: false });
         process
     }
 
-    fn recover_reader(&mut self, path: &Path, recorded: ProcessRecord, recovered: &mut Recovered) {
-        let process = self.recover_process(&recorded, recovered);
-        let job = self.jobs.of(&recorded.job);
+    fn recover_reader(&mut self, path: &Path, recorded: ProcessRecord) {
+        let process = self.recover_process(&recorded);
+        let job = self.clients.jobs.of(&recorded.job);
         let opens = recorded.opens.into_iter();
         let opens = opens.filter(|held| self.registry.generations.contains_key(&held.area));
         let opens: Vec<_> = opens.collect();
         let mut position = recorded.position;
         position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
-        if let Some(known) = recovered.get_mut(&(recorded.pid, recorded.start)) {
+        if let Some(known) = self.processes.get_mut(&(recorded.pid, recorded.start)) {
             known.has_open |= !opens.is_empty();
         }
         for Held { handle, area, key, is_part } in opens {
@@ -238,7 +242,7 @@ impl Agent {
             self.registry.opens.insert(handle, open);
         }
         if let Some(name) = self.registry.names.get_mut(path) {
-            let reader = name.readers.entry(job).or_insert_with(Reader::default);
+            let reader = name.readers.entry(job).or_default();
             reader.ranks = recorded.ranks;
             reader.processes.insert(process, position);
         }

@@ -1,0 +1,108 @@
+//! Requests of one process that need nothing but the registry and memory.
+
+use crate::areas::Areas;
+use crate::client::Stat;
+use crate::protocol::Reply;
+use crate::registry::{Handle, Options, Path, Process, Registry};
+
+/// A process that asks for something.
+pub(super) struct Caller<'a> {
+    pub(super) process: Process,
+    pub(super) registry: &'a mut Registry,
+    pub(super) areas: &'a Areas,
+}
+
+impl Caller<'_> {
+    /// The process has moved so many bytes of what it has open.
+    pub(super) fn check(&mut self, handle: Handle, moved: u64) -> Reply {
+        let Some(open) = self.registry.opens.get(&handle).copied() else {
+            return lost(self.registry, self.process, handle);
+        };
+        let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
+        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
+        self.registry.see(self.process, handle, moved, moved >= size);
+        path.iter().for_each(|path| self.registry.touch(path));
+        Reply::Done
+    }
+
+    /// The process closes what it has open. The answer, and the file if it could write it.
+    pub(super) fn close(&mut self, handle: Handle, moved: u64) -> (Reply, Option<Path>) {
+        let Some(open) = self.registry.opens.get(&handle).copied() else {
+            let reply = lost(self.registry, self.process, handle);
+            self.registry.close(self.process, handle, 0, false);
+            return (reply, None);
+        };
+        let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
+        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
+        self.registry.close(self.process, handle, moved, moved >= size);
+        (Reply::Done, path.filter(|_| open.write))
+    }
+
+    /// Tells the registry something of what the process has open.
+    pub(super) fn tell(
+        &mut self,
+        handle: Handle,
+        what: fn(&mut Registry, Process, Handle) -> bool,
+    ) -> Reply {
+        match what(self.registry, self.process, handle) {
+            true => Reply::Done,
+            false => lost(self.registry, self.process, handle),
+        }
+    }
+
+    pub(super) fn stat(&self, path: &[u8], options: Options) -> Reply {
+        Reply::Stat(match self.registry.look(self.process, path, options) {
+            None => None,
+            // Cut to no bytes; the next open makes it.
+            Some(None) => Some(Stat { mode: libc::S_IFREG | 0o600, ..Stat::default() }),
+            Some(Some(area)) => {
+                let number = self.registry.generations.get(&area).map_or(0, |one| one.number);
+                self.areas.stat(area, number).ok()
+            }
+        })
+    }
+}
+
+/// What is said of an open that is none any more.
+pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) -> Reply {
+    if let Some((number, text)) = registry.loss(handle) {
+        return Reply::Failed(number, text.to_owned());
+    }
+    // An earlier agent was told, and did not come to say so.
+    if registry.has_completed(handle) {
+        return Reply::Done;
+    }
+    registry.report_aborted(process, handle);
+    unknown()
+}
+
+/// What is said of an open file that this agent does not know: one of an earlier agent.
+pub(super) fn unknown() -> Reply {
+    let text = "the agent that knew an open file has ended, and with it what was written";
+    Reply::Failed(libc::ESTALE, text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{Answer, Ask, Who};
+
+    #[test]
+    fn what_a_process_has_open_is_told_of_until_it_closes_it() {
+        let (mut registry, mut areas) = (Registry::behind(0), Areas::new().unwrap());
+        registry.join(1, Who { job: 1, ranks: 1, family: 1, label: "p1".into() });
+        let [write, create, truncate] = [true; 3];
+        let ask = Ask { path: b"/d/f".to_vec(), write, create, truncate, ..Ask::default() };
+        let Answer::Opened(opening) = registry.open(1, &ask) else { panic!() };
+        areas.make(opening.area, 0o640, None).unwrap();
+        let mut caller = Caller { process: 1, registry: &mut registry, areas: &areas };
+        assert_eq!(caller.tell(opening.handle, Registry::wrote), Reply::Done);
+        assert_eq!(caller.check(opening.handle, 0), Reply::Done);
+        let Reply::Stat(Some(stat)) = caller.stat(b"/d/f", Options::default()) else { panic!() };
+        assert_eq!(stat.mode & 0o777, 0o640);
+        assert_eq!(caller.close(opening.handle, 0), (Reply::Done, Some(ask.path)));
+        assert_eq!(caller.check(opening.handle, 0), unknown());
+        assert_eq!(caller.close(opening.handle, 0), (unknown(), None));
+        assert_eq!(caller.stat(b"/d/none", Options::default()), Reply::Stat(None));
+    }
+}
