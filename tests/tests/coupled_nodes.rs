@@ -119,6 +119,12 @@ fn three_hosts_write_generations_for_three_others() {
 }
 
 #[test]
+fn five_hosts_write_generations_for_five_others() {
+    let large = if factor() > 1 { &[16 << 10, 64 << 10, 256 << 10][..] } else { &[] };
+    generations_of(5, &[&[1 << 10, 4 << 10], large].concat());
+}
+
+#[test]
 fn generations_that_are_like_the_one_before_and_integers_in_doubles_are_read_as_they_were_written()
 {
     let Some(place) = place(Plan::new(4, 1)) else { return };
