@@ -19,6 +19,7 @@ mod parts;
 mod pulls;
 mod reach;
 mod remote;
+mod renames;
 mod run;
 mod sending;
 mod serve;

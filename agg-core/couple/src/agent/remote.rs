@@ -196,8 +196,7 @@ impl Agent {
             return Ok(());
         }
         let remote = self.remote_process(peer, number)?;
-        if self.is_of_another(&request) {
-            self.tell(peer, &Message::Moved(ticket));
+        if self.turns_away(peer, ticket, &request) {
             return Ok(());
         }
         if !self.owns(&request) {
