@@ -29,7 +29,9 @@ fn is_right(
     let [writers, readers] = hosts;
     let what =
         format!("seed {seed}, {bytes} bytes, {hosts:?} hosts, {} -> {}", one.name, other.name);
-    let (file, seed) = (place.file(&format!("random{seed}.dat")), seed.to_string());
+    // Files that end in `.sync` are read while they are written.
+    let ending = if seed % 4 == 3 { "sync" } else { "dat" };
+    let (file, seed) = (place.file(&format!("random{seed}.{ending}")), seed.to_string());
     let (bytes, ranks) = (bytes.to_string(), writers.to_string());
     let start = |mpi: &Mpi, what: &str, first, last| {
         let program = compile("coupled_oracle.c", mpi);
