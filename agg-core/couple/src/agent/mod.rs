@@ -59,7 +59,7 @@ pub(crate) use links::address;
 use pulls::After;
 use reach::Reach;
 pub use run::run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -95,6 +95,8 @@ pub struct Agent {
     pending: BTreeMap<u64, several::Pending>,
     /// Bytes that are fetched from the nodes that keep them.
     pulls: pulls::Pulls,
+    /// Opens for writing whose programs have no descriptor yet.
+    promised: BTreeSet<(u64, u64)>,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
     jobs: clients::Numbers,
@@ -156,6 +158,7 @@ impl Agent {
             peers,
             pending: BTreeMap::new(),
             pulls: pulls::Pulls::default(),
+            promised: BTreeSet::new(),
             lost: BTreeMap::new(),
             jobs: clients::Numbers::default(),
             closing: BTreeMap::new(),
@@ -365,7 +368,7 @@ impl Agent {
 
     fn look_at(&mut self, area: u64) -> io::Result<()> {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) || self.is_hosted(area) {
+        if self.aside.fills(area) || self.is_hosted(area) || self.is_promised(area) {
             return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);

@@ -73,6 +73,15 @@ pub(crate) struct Ticket {
     pub(crate) opened: Option<Away>,
 }
 
+impl Ticket {
+    /// Whether its program gets a descriptor by which it can write to a copy, as soon as that has
+    /// its bytes.
+    fn promises(&self, (peer, area): Key) -> bool {
+        let is_open = self.access.1 && !self.request.is_empty();
+        is_open && self.peer == peer && self.opened.is_some_and(|away| away.area == area)
+    }
+}
+
 /// What programs have said that they wrote to a copy.
 #[derive(Debug)]
 pub(crate) enum Kept {

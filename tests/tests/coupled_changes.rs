@@ -1,4 +1,4 @@
-//! Coupled files get other names on hosts that do not own all of these.
+//! Programs without MPI change coupled files that other hosts own, and give them other names.
 
 use aggio_tests::hosts::{CoupledHosts as Place, Plan, end};
 use aggio_tests::installed;
@@ -88,5 +88,18 @@ fn a_file_that_nobody_wrote_has_no_other_name() {
     }
     runs(&place, 1, "open('{}/a.dat', 'w').write('new')");
     assert_eq!(place.succeeds("the reader", reader), "new\n");
+    place.leaves_nothing();
+}
+
+#[test]
+fn what_is_appended_on_another_host_is_part_of_the_next_generation() {
+    let Some(place) = place(2) else { return };
+    for (round, ending) in (0..20).map(|round| (round, ["sync", "dat"][round % 2])) {
+        let file = format!("'{{}}/{round}.{ending}'");
+        runs(&place, 1, &format!("open({file}, 'w').write('x' * 3000000)"));
+        runs(&place, 2, &format!("open({file}, 'a').write('end')"));
+        let read = format!("print(len(open({file}).read()), len(open({file}).read()))");
+        assert_eq!(runs(&place, 1, &read), "3000000 3000003\n", "{file}");
+    }
     place.leaves_nothing();
 }
