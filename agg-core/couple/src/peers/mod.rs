@@ -219,6 +219,11 @@ impl Peers {
         if self.more { Some(std::time::Duration::ZERO) } else { self.link.timeout() }
     }
 
+    /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
+    pub(crate) fn keeps_alone(&self) -> bool {
+        !self.keeps.is_empty() && self.remote.is_empty() && self.tickets.is_empty()
+    }
+
     /// Whether nobody of another node needs this agent, and it needs nobody.
     pub(crate) fn are_idle(&self) -> bool {
         let serves = !self.remote.is_empty() || !self.keeps.is_empty();
