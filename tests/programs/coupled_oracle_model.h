@@ -66,8 +66,8 @@ static void compare_with_states(const struct file *f, const char *found, long le
             is_known = f->states[one][i] == found[i];
         if (is_known) continue;
         if (is_worth_saying())
-            printf("rank %d, %s: byte %ld was never %d, not when it could be read\n", rank, what, i,
-                   found[i]);
+            printf("rank %d, %s: byte %ld of %ld was never %d, not when it could be read\n", rank,
+                   what, i, len, found[i]);
         return;
     }
 }
