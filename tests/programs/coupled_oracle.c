@@ -6,7 +6,7 @@
  * the system's calls, append, synchronise, read what others wrote, open the file again, and rename
  * it when it is complete; readers read random pieces. What one rank wrote since the last
  * synchronisation no other rank writes. With a FILE that ends in `.sync` readers read while others
- * write, too. */
+ * write, too. A reader that has read a generation makes the file that BEGAN names. */
 #define _GNU_SOURCE
 #include "coupled_oracle_io.h"
 
@@ -140,6 +140,8 @@ static void generations(int number, int count, int writes) {
         }
     }
     state = before;
+    const char *began = getenv("BEGAN");
+    if (!writes && began && rank == 0) system_ok(creat(began, 0600), "creat");
 }
 
 int main(int argc, char **argv) {

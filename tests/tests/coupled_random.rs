@@ -4,7 +4,7 @@
 use aggio_tests::hosts::{CoupledHosts, LATE, Plan, end};
 use aggio_tests::{Mpi, compile, factor, installed, library, names_in};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
@@ -204,22 +204,30 @@ fn drop_unread(place: &CoupledHosts) {
     (1..=HOSTS[0] + HOSTS[1]).for_each(|host| run(place, host, &drop));
 }
 
+/// Returns when a file is there, or does not come soon.
+fn wait_for(file: &Path) {
+    let began = Instant::now();
+    while !file.exists() && began.elapsed() < GIVES_UP {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Programs write and read when something happens to them.
 #[track_caller]
 fn outlive(place: &CoupledHosts, event: Event, host: u32, seed: u64, mpi: &Mpi) {
     let what = format!("seed {seed}, {event:?} on node{host}, {}", mpi.name);
     let program = compile("coupled_oracle.c", mpi);
     let file = place.file(&format!("event{seed}.dat"));
+    let began = place.file("began.tmp");
     let start = |what, first, last| {
         let words = [what, &file[..], &seed.to_string(), "60", "500000", "2"];
-        place.spread(mpi, (first, last), &program, &words).spawn().expect("mpirun")
+        let mut job = place.spread(mpi, (first, last), &program, &words);
+        job.env("BEGAN", &began).spawn().expect("mpirun")
     };
-    let owned = place.owned();
-    let writes = start("write", 1, 2);
+    let jobs = [start("write", 1, 2), start("read", 3, 4)];
     // Readers that come after the death of an agent wait for another writer.
-    place.wait_for_more_than(owned);
-    let jobs = [writes, start("read", 3, 4)];
-    std::thread::sleep(Duration::from_millis(700 + seed * 7919 % 2000));
+    wait_for(Path::new(&began));
+    std::thread::sleep(Duration::from_millis(seed * 7919 % 2000));
     event.happens(place, host, seed);
     for job in jobs {
         let (succeeded, text) = end(job);
