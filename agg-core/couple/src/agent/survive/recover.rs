@@ -181,6 +181,7 @@ impl Agent {
             records: None,
             read: kept.read,
             unlinked: kept.unlinked,
+            is_for_nobody: false,
             stored: if kept.stored { Stored::Done } else { Stored::Never },
             alone: None,
             emptied: false,
