@@ -125,7 +125,8 @@ fn is_newer(output: &Path, input: &Path) -> bool {
     let Some(built) = changed(output) else {
         return false;
     };
-    let headers = ["check.h", "writers.h"].map(|name| input.with_file_name(name));
+    let headers = ["check.h", "writers.h", "coupled_oracle_io.h", "coupled_oracle_model.h"];
+    let headers = headers.map(|name| input.with_file_name(name));
     std::iter::once(input)
         .chain(headers.iter().map(PathBuf::as_path))
         .filter_map(changed)

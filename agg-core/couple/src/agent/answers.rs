@@ -5,7 +5,7 @@ use super::pulls::After;
 use super::waits::Waiting;
 use crate::peers::ALL;
 use crate::protocol::Reply;
-use crate::registry::{Answer, Opening, Registry};
+use crate::registry::{Answer, Area, Opening, Registry};
 use std::os::fd::AsRawFd;
 
 impl Agent {
@@ -23,8 +23,16 @@ impl Agent {
         self.settle();
     }
 
+    /// Whether a program is about to get a descriptor by which it can write to a generation.
+    pub(super) fn is_promised(&self, area: Area) -> bool {
+        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
+    }
+
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
+        if waiting.access.write {
+            self.promised.insert((opening.area, opening.handle));
+        }
         let failed = self.carry_out(waiting.mode);
         if failed.is_none() && self.aside.lets_wait(waiting, opening) {
             self.let_wait(waiting.link);
@@ -55,6 +63,7 @@ impl Agent {
         if access.write {
             self.aside.note_written(opening.area);
         }
+        self.promised.remove(&(opening.area, opening.handle));
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
             None => self.areas.open(opening.area, access.read, access.write, access.append),

@@ -51,6 +51,10 @@ impl Agent {
         if matches!(request, Request::List(..)) {
             return self.list_on_all(link, process, request);
         }
+        if let Request::Rename(..) = request {
+            let here = self.forward_rename(link, process, request);
+            return here.map_or(Way::There, Way::Here);
+        }
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
         if let Some((path, claim)) = name(&request) {
             let owner = match peers.owner(path, claim) {
@@ -62,14 +66,6 @@ impl Agent {
                     return Way::There;
                 }
             };
-            if let Request::Rename(_, to, _) = &request {
-                // An owner of both can do it; nobody can for two owners.
-                let other = peers.owner(to, owner.is_none());
-                if !matches!(other, Ok(other) if other == owner) && owner.is_none() {
-                    self.reply(link, &Reply::Failed(libc::EXDEV, String::new()), None);
-                    return Way::There;
-                }
-            }
             let Some(peer) = owner else { return Way::Here(request) };
             self.ask(peer, link, process, request);
             return Way::There;
@@ -417,13 +413,6 @@ impl Agent {
         let Some(peers) = &self.peers else { return false };
         let owner = if peers.owns(path) { Ok(None) } else { peers.directory.owner(path) };
         matches!(owner, Ok(Some(Owner::There(_))))
-    }
-
-    /// Whether this node owns the new name of a request of another node that renames a file, or is
-    /// its owner from now on because nobody was.
-    pub(super) fn takes_new_name(&mut self, request: &Request) -> bool {
-        let Request::Rename(_, to, _) = request else { return true };
-        self.peers.as_mut().is_some_and(|peers| matches!(peers.owner(to, true), Ok(None)))
     }
 
     /// Whether this node owns a name, for a request of another node.

@@ -47,7 +47,7 @@ impl Agent {
 
     pub(super) fn look_at(&mut self, area: u64) -> io::Result<()> {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) || self.is_hosted(area) {
+        if self.aside.fills(area) || self.is_hosted(area) || self.is_promised(area) {
             return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);

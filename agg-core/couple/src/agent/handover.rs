@@ -3,7 +3,7 @@
 
 use super::Agent;
 use super::waits::Waiting;
-use crate::peers::Message;
+use crate::peers::{Instance, Message};
 use crate::protocol::Request;
 use crate::registry::{Ask, Path};
 use aggio_base::log;
@@ -18,19 +18,27 @@ impl Agent {
         let Some(to) = self.peers.as_ref().and_then(|peers| peers.caller(peer)) else {
             return false;
         };
-        let is_first = ask.write && self.registry.is_unwritten(&ask.path);
-        if !is_first || self.waits.written().any(|path| *path == ask.path) {
+        let (path, to) = (ask.path.clone(), to.clone());
+        if !ask.write || !self.hands_name_over(&path, &to) {
             return false;
         }
-        let (path, to) = (ask.path.clone(), to.clone());
+        self.tell(peer, &Message::Moved(ticket));
+        true
+    }
+
+    /// Makes another agent the owner of a name, if nothing was written under it yet.
+    pub(super) fn hands_name_over(&mut self, path: &Path, to: &Instance) -> bool {
+        let is_unwritten = self.registry.is_unwritten(path);
+        if !is_unwritten || self.waits.written().any(|other| other == path) {
+            return false;
+        }
         let Some(peers) = &mut self.peers else { return false };
-        if let Err(error) = peers.hand_over(&path, &to) {
+        if let Err(error) = peers.hand_over(path, to) {
             log!(Level::Debug, "agent: a name stays on this node: {error}");
             return false;
         }
-        self.registry.forget_name(&path);
-        self.tell(peer, &Message::Moved(ticket));
-        self.send_readers_away(&path);
+        self.registry.forget_name(path);
+        self.send_readers_away(path);
         true
     }
 
@@ -54,6 +62,9 @@ impl Agent {
         let Some(kept) = peers.tickets.remove(&ticket) else { return };
         peers.forget_owner(&kept.path);
         if let Ok(request) = Request::decode(&kept.request) {
+            if let Request::Rename(_, to, _) = &request {
+                peers.forget_owner(to);
+            }
             self.serve_again(kept.link, kept.process, request);
         }
     }

@@ -1,6 +1,7 @@
 //! When the agent ends.
 
 use super::Agent;
+use crate::peers::Peers;
 use crate::protocol::Reply;
 use crate::registry::Registry;
 use aggio_base::log;
@@ -78,7 +79,11 @@ impl Agent {
         let busy = |text: &str| Reply::Failed(libc::EBUSY, text.to_owned());
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
         if is_needed || !self.clients.is_empty() {
-            return busy("programs are connected");
+            let keeps = self.peers.as_ref().is_some_and(Peers::keeps_alone);
+            return busy(match keeps && self.clients.is_empty() {
+                true => "generations that other nodes own have bytes here: drop them there first",
+                false => "programs are connected",
+            });
         }
         let left = self.registry.store_all(true);
         self.settle();

@@ -23,6 +23,7 @@ mod poll;
 mod pulls;
 mod reach;
 mod remote;
+mod renames;
 mod run;
 mod sending;
 mod serve;
@@ -62,7 +63,7 @@ use links::Links;
 use poll::poll;
 use reach::Reach;
 pub use run::run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
 use survive::Survivors;
@@ -89,6 +90,8 @@ pub struct Agent {
     pending: BTreeMap<u64, several::Pending>,
     /// Bytes that are fetched from the nodes that keep them.
     pulls: pulls::Pulls,
+    /// Opens for writing whose programs have no descriptor yet.
+    promised: BTreeSet<(u64, u64)>,
     /// Handles of which what was written is lost: whose they are, and why.
     lost: BTreeMap<u64, (Process, String)>,
     /// Files that are looked at again soon, and how often they were.
@@ -148,6 +151,7 @@ impl Agent {
             peers,
             pending: BTreeMap::new(),
             pulls: pulls::Pulls::default(),
+            promised: BTreeSet::new(),
             lost: BTreeMap::new(),
             closing: BTreeMap::new(),
             catches_up: false,

@@ -116,10 +116,14 @@ impl Agent {
             pull.open.keys().for_each(|tag| _ = peers.takes.fail(*tag));
         }
         let failed = pull.failed.map(|text| Reply::Failed(libc::EIO, text));
-        for after in pull.after {
+        let mut all = pull.after;
+        // Who waits to write has a descriptor before it is looked whether nobody has.
+        all.sort_by_key(|after| matches!(after, After::Look(_)));
+        for after in all {
             match (after, &failed) {
                 (After::Open(waiting, opening), None) => self.hand_over_if(None, &waiting, opening),
                 (After::Open(waiting, opening), Some(failed)) => {
+                    self.promised.remove(&(opening.area, opening.handle));
                     self.registry.withdraw(waiting.process, opening.handle);
                     self.reply(waiting.link, failed, None);
                 }

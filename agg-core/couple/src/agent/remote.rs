@@ -196,18 +196,12 @@ impl Agent {
             return Ok(());
         }
         let remote = self.remote_process(peer, number)?;
-        if self.is_of_another(&request) {
-            self.tell(peer, &Message::Moved(ticket));
+        if self.turns_away(peer, ticket, &request) {
             return Ok(());
         }
         if !self.owns(&request) {
             let text = String::from("the node that was asked does not own the file any more");
             let reply = Reply::Failed(libc::ESTALE, text).encode();
-            self.tell(peer, &Message::Answer(ticket, reply));
-            return Ok(());
-        }
-        if !self.takes_new_name(&request) {
-            let reply = Reply::Failed(libc::EXDEV, String::new()).encode();
             self.tell(peer, &Message::Answer(ticket, reply));
             return Ok(());
         }

@@ -12,6 +12,10 @@ use std::io;
 impl Agent {
     /// Sends a copy to its owner if nobody on this node can write to it any more.
     pub(super) fn look_away(&mut self, key: Key) {
+        if self.peers.as_ref().is_some_and(|peers| peers.awaits_descriptor(key)) {
+            // Nobody has it open, but somebody is about to write.
+            return;
+        }
         if self.look_at_shared(key) {
             return;
         }

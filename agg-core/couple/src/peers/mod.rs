@@ -82,6 +82,15 @@ pub(crate) struct Ticket {
     pub(crate) opened: Option<Away>,
 }
 
+impl Ticket {
+    /// Whether its program gets a descriptor by which it can write to a copy, as soon as that has
+    /// its bytes.
+    fn promises(&self, (peer, area): Key) -> bool {
+        let is_open = self.access.1 && !self.request.is_empty();
+        is_open && self.peer == peer && self.opened.is_some_and(|away| away.area == area)
+    }
+}
+
 /// What programs have said that they wrote to a copy.
 #[derive(Debug)]
 pub(crate) enum Kept {
@@ -219,6 +228,11 @@ impl Peers {
     /// How soon [`Peers::progress`] must be called.
     pub(crate) fn timeout(&self) -> Option<std::time::Duration> {
         if self.more { Some(std::time::Duration::ZERO) } else { self.link.timeout() }
+    }
+
+    /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
+    pub(crate) fn keeps_alone(&self) -> bool {
+        !self.keeps.is_empty() && self.remote.is_empty() && self.tickets.is_empty()
     }
 
     /// Whether nobody of another node needs this agent, and it needs nobody.

@@ -1,7 +1,7 @@
 //! The agents of other nodes that this one knows: the connections with them, and which names they
 //! own.
 
-use super::{Body, Holder, Instance, Message, Owner, Peer, Peers};
+use super::{Body, Holder, Instance, Key, Message, Owner, Peer, Peers};
 use crate::protocol::bad;
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
@@ -61,6 +61,11 @@ impl Peers {
             owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
         let ended = all.contains(&None);
         Ok((all.into_iter().flatten().collect(), ended))
+    }
+
+    /// Whether a program is about to get a descriptor by which it can write to a copy.
+    pub(crate) fn awaits_descriptor(&self, key: Key) -> bool {
+        self.tickets.values().any(|ticket| ticket.promises(key))
     }
 
     /// Whether this agent owns `path`.

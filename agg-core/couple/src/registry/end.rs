@@ -85,7 +85,7 @@ impl Registry {
         if generation.state == State::Complete {
             return;
         }
-        if generation.unlinked || !changed {
+        if generation.is_for_nobody || !changed {
             self.discard(area);
             return;
         }

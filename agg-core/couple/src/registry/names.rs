@@ -97,8 +97,10 @@ impl Registry {
                 }
             }
         }
+        let is_open = self.is_open_to_write(area);
         if let Some(generation) = self.generations.get_mut(&area) {
             generation.unlinked = true;
+            generation.is_for_nobody = is_open && generation.state == State::Writing;
             if generation.stored != Stored::Never {
                 self.effects.push(Effect::Remove(generation.path.clone()));
                 generation.stored = Stored::Never;
@@ -173,7 +175,9 @@ impl Registry {
         }
         self.end_reading(area, &from.to_vec());
         let replaced = self.newest(to).filter(|(_, old)| old.state == State::Writing);
-        if let Some(replaced) = replaced.map(|(area, _)| area) {
+        let replaced = replaced.map(|(area, _)| area);
+        // What is closed is for readers as soon as it is complete.
+        if let Some(replaced) = replaced.filter(|area| self.is_open_to_write(*area)) {
             self.hide(replaced);
         }
         let name = self.names.entry(to.to_vec()).or_default();
@@ -210,8 +214,8 @@ impl Registry {
             // Closed by whoever wrote it, and complete as soon as that is seen.
             Choice::Wait => {
                 let (area, newest) = self.newest(path).filter(|(_, newest)| !newest.unlinked)?;
-                let is_open = self.opens.values().any(|open| open.area == area && open.write);
-                (newest.state == State::Writing && !is_open).then_some(area)
+                let is_closed = !self.is_open_to_write(area);
+                (newest.state == State::Writing && is_closed).then_some(area)
             }
             Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped => None,
         }

@@ -73,7 +73,12 @@ impl Registry {
     pub(super) fn is_on_its_way(&self, area: Area) -> bool {
         let is_away =
             self.sites.get(&area).is_some_and(|sites| sites.iter().any(|site| *site != 0));
-        is_away && !self.opens.values().any(|open| open.area == area && open.write)
+        is_away && !self.is_open_to_write(area)
+    }
+
+    /// Whether a process has a generation open for writing.
+    pub(super) fn is_open_to_write(&self, area: Area) -> bool {
+        self.opens.values().any(|open| open.area == area && open.write)
     }
 
     /// The bytes of a generation that nobody has open any more will never come.
@@ -189,6 +194,44 @@ mod tests {
         registry.commit(first.area, true);
         assert!(!registry.is_early(first.area));
         assert_eq!(opened(registry.open(2, &ask(true))).generation, 2);
+    }
+
+    /// A generation that nobody has open any more, and whose bytes are on their way.
+    fn closed(registry: &mut Registry, path: &[u8]) -> Area {
+        let opening = opened(registry.open(1, &Ask { path: path.to_vec(), ..ask(true) }));
+        registry.close(1, opening.handle, 0, false);
+        opening.area
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_read_before_another_file_that_gets_its_name() {
+        let mut registry = registry();
+        let (first, second) = (closed(&mut registry, FILE), closed(&mut registry, b"/d/new"));
+        registry.commit(second, true);
+        registry.rename(1, b"/d/new", FILE, Options::default()).unwrap();
+        assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
+        registry.commit(first, true);
+        for area in [first, second] {
+            let opening = opened(registry.open(3, &ask(false)));
+            assert_eq!(opening.area, area);
+            registry.close(3, opening.handle, 4096, true);
+        }
+    }
+
+    #[test]
+    fn what_is_on_its_way_when_its_name_is_removed_is_for_readers_and_what_is_open_is_not() {
+        let mut registry = registry();
+        let first = closed(&mut registry, FILE);
+        registry.unlink(1, FILE, Options::default()).unwrap();
+        registry.commit(first, true);
+        let opening = opened(registry.open(3, &ask(false)));
+        assert_eq!(opening.area, first);
+        registry.close(3, opening.handle, 4096, true);
+        let second = opened(registry.open(1, &ask(true)));
+        registry.unlink(1, FILE, Options::default()).unwrap();
+        registry.close(1, second.handle, 0, false);
+        registry.commit(second.area, true);
+        assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
     }
 
     #[test]

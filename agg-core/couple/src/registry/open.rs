@@ -143,6 +143,7 @@ impl Registry {
             records: None,
             read: false,
             unlinked: false,
+            is_for_nobody: false,
             stored: Stored::Never,
             alone: None,
             emptied,
@@ -334,6 +335,7 @@ impl Registry {
             Pick::Next if is_known && position.at > 0 && name.lost > position.at => {
                 return Choice::Lost(name.lost);
             }
+            Pick::Next if self.is_overtaken(job, name, position.at, ask) => return Choice::Wait,
             Pick::Next => {
                 let next = ready.next();
                 let is_behind = next.is_none_or(|(number, _)| *number > name.unreported);
@@ -356,6 +358,22 @@ impl Registry {
             }
             (None, None) => Choice::Wait,
         }
+    }
+
+    /// Whether the generation after `at` that a reader is to get is closed and not complete yet,
+    /// and another one has begun.
+    fn is_overtaken(&self, job: Job, name: &Name, at: u64, ask: &Ask) -> bool {
+        let last = name.generations.last_key_value().map(|(number, _)| *number);
+        let mut others = name.generations.range(at + 1..).filter(|(_, area)| {
+            let generation = &self.generations[area];
+            !generation.is_for_nobody && !generation.jobs.contains(&job)
+        });
+        others.next().is_some_and(|(number, area)| {
+            let generation = &self.generations[area];
+            let by_records = ask.options.at_step && generation.records.is_some();
+            let is_shown = generation.published || by_records;
+            generation.state == State::Writing && !is_shown && last != Some(*number)
+        })
     }
 
     /// Whether any process of the program has read the generation at `position`.

@@ -167,6 +167,8 @@ pub struct Generation {
     pub read: bool,
     /// The name means it no more for its writer.
     pub unlinked: bool,
+    /// Its name was removed while programs had it open for writing: it is for nobody.
+    pub is_for_nobody: bool,
     /// Whether it is on disk.
     pub stored: Stored,
     /// The open that began it, while that is the only one for writing that there has been.

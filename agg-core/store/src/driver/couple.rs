@@ -279,6 +279,7 @@ impl Driver for CoupledFile {
     }
 
     fn size(&self) -> Result<u64> {
+        self.check_fresh().map_err(|error| Error::os("fstat", &error))?;
         self.inner.size()
     }
 

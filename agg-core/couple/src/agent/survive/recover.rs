@@ -185,6 +185,7 @@ impl Recovery<'_> {
             records: None,
             read: kept.read,
             unlinked: kept.unlinked,
+            is_for_nobody: false,
             stored: if kept.stored { Stored::Done } else { Stored::Never },
             alone: None,
             emptied: false,

@@ -1,0 +1,120 @@
+/* The program of `coupled_oracle.c`, and what its files have after each step: the same numbers are
+ * drawn by all processes, whether they write or read. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECES = 40, STATES = 48 };
+
+/* A generation is written under the name of the file, or another one that is renamed to it: a
+ * coupled one, or one on disk; or a rank appends to the file without MPI-IO. */
+enum { IN_PLACE, RENAMED, FROM_DISK, APPENDED };
+
+/* A file, and what it is to have. Bytes behind its end are zeros. */
+struct file {
+    char name[1000], written_as[1100];
+    char *bytes;
+    signed char *owner; /* the rank that wrote a byte since the last synchronisation, or -1 */
+    long size;
+    int is_early; /* readers get it when it is synchronised */
+    int way, reads, posix, was_read;
+    MPI_File open;
+    /* What a reader may have seen of a generation: its states since it was synchronised first. */
+    char *states[STATES];
+    long most;
+    int count;
+};
+
+/* Pieces of a range in order, each of a rank; bytes that another rank has written are in none. */
+struct piece { long offset, len; int rank; };
+
+static unsigned long state;
+static long limit;
+static int rank, ranks, writers, failures;
+
+static unsigned long draw(unsigned long below) {
+    state = state * 6364136223846793005ul + 1442695040888963407ul;
+    unsigned long x = state;
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdul;
+    return (x ^ x >> 29) % below;
+}
+
+/* Says once for each failure, up to a few, what differs. */
+static int is_worth_saying(void) { return failures++ < 5; }
+
+static void compare(const struct file *f, const char *found, long offset, long len,
+                    const char *what) {
+    for (long i = 0; i < len; i++) {
+        if (found[i] == f->bytes[offset + i]) continue;
+        if (is_worth_saying())
+            printf("rank %d, %s: byte %ld of %ld is %d, not %d\n", rank, what, offset + i, f->size,
+                   found[i], f->bytes[offset + i]);
+        fflush(stdout);
+        return;
+    }
+}
+
+/* The bytes have values that they have had since the file could be read. */
+static void compare_with_states(const struct file *f, const char *found, long len,
+                                const char *what) {
+    if (len > f->most && is_worth_saying())
+        printf("rank %d, %s: %ld bytes, not %ld at most\n", rank, what, len, f->most);
+    for (long i = 0; i < len && i < f->most; i++) {
+        int is_known = 0;
+        for (int one = f->count - 1; one >= 0 && !is_known; one--)
+            is_known = f->states[one][i] == found[i];
+        if (is_known) continue;
+        if (is_worth_saying())
+            printf("rank %d, %s: byte %ld of %ld was never %d, not when it could be read\n", rank,
+                   what, i, len, found[i]);
+        return;
+    }
+}
+
+/* A reader may see from now on what the file has. */
+static void remember(struct file *f) {
+    if (!f->is_early || f->count == STATES) return;
+    if (!f->states[f->count]) f->states[f->count] = malloc(limit);
+    memcpy(f->states[f->count++], f->bytes, limit);
+    if (f->size > f->most) f->most = f->size;
+}
+
+static void forget_owners(struct file *f) { memset(f->owner, -1, limit); }
+
+static void cut(struct file *f, long to) {
+    if (to < f->size) {
+        memset(f->bytes + to, 0, limit - to);
+        memset(f->owner + to, -1, limit - to);
+    }
+    f->size = to;
+}
+
+static int pieces(const struct file *f, struct piece *all, int one) {
+    long most = 1 + draw(limit), at = draw(limit - most + 1), end = at + most;
+    long about = 1 + most / (1 + draw(PIECES));
+    int count = 0;
+    while (at < end && count < PIECES) {
+        long len = 1 + draw(2 * about);
+        if (len > end - at) len = end - at;
+        int whose = one >= 0 ? one : (int)draw(writers);
+        int is_hole = draw(5) == 0;
+        for (long i = at; i < at + len && !is_hole; i++)
+            is_hole = f->owner[i] >= 0 && f->owner[i] != whose;
+        if (!is_hole) all[count++] = (struct piece){at, len, whose};
+        at += len;
+    }
+    return count;
+}
+
+/* What the pieces have from now on. */
+static void put(struct file *f, const struct piece *all, int count) {
+    int kind = draw(3);
+    for (int i = 0; i < count; i++)
+        for (long at = all[i].offset; at < all[i].offset + all[i].len; at++) {
+            char value = kind == 0 ? (char)draw(256) : kind == 1 ? 0 : at % 8 ? 0 : (char)draw(4);
+            f->bytes[at] = value;
+            f->owner[at] = (signed char)all[i].rank;
+            if (at >= f->size) f->size = at + 1;
+        }
+}
