@@ -129,3 +129,71 @@ fn tools_of_netcdf_fetch_the_variables_that_they_print() {
     }
     place.leaves_nothing();
 }
+
+/// Commands whose output is that of the same command on a local file with the same bytes and time.
+const TOOLS: [&str; 18] = [
+    "cat FILE | sha256sum",
+    "sha256sum < FILE",
+    "cp FILE /dev/stdout | sha256sum",
+    "dd if=FILE bs=7001 skip=100 count=20 2>/dev/null | sha256sum",
+    "tail -c 100001 FILE | sha256sum",
+    "head -c -100001 FILE | sha256sum",
+    "gzip -c FILE | gzip -dc | sha256sum",
+    "tar -cPf - FILE 2>/dev/null | tar -xOPf - | sha256sum",
+    "grep -c -a Q FILE",
+    "od -An -tx1 -j 1500000 -N 3000 FILE | sha256sum",
+    "split -n 2/3 FILE | sha256sum",
+    "cmp FILE LOCAL && echo same",
+    "wc -lwc < FILE",
+    "tac FILE | sha256sum",
+    "stat -c %Y.%s FILE && head -c 5000 FILE | sha256sum && stat -c %Y.%s FILE",
+    "perl -e 'open F, \"FILE\"; seek F, 1234567, 0; read F, $x, 500000; print $x' | sha256sum",
+    "python3 -c \"$MAPS\" FILE",
+    "python3 -c \"$PARTS\" FILE",
+];
+
+/// Python programs among these.
+const PROGRAMS: [(&str, &str); 2] = [
+    (
+        "MAPS",
+        "import hashlib, mmap, sys
+file = open(sys.argv[1], 'rb')
+print(hashlib.sha256(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)).hexdigest())",
+    ),
+    (
+        "PARTS",
+        "import hashlib, os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+size = os.fstat(file).st_size
+parts = [os.pread(file, 999, size - part * 70001) for part in range(1, 40)]
+print(hashlib.sha256(b''.join(parts)).hexdigest())",
+    ),
+];
+
+#[test]
+fn tools_of_the_system_find_all_bytes() {
+    let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let directory = Directory::new();
+    let local = directory.path().join("local");
+    let bytes: Vec<u8> =
+        (0..3_000_007_u32).map(|at| (at.wrapping_mul(at | 77) >> 9) as u8).collect();
+    std::fs::write(&local, bytes).expect("a directory of this test");
+    let local = local.display().to_string();
+    let writes = format!("for i in $(seq {}); do cp -p {local} out.dat; done", 2 * TOOLS.len());
+    place.succeeds("the writer", script(&place, &mpi, "node1", &writes));
+    for tool in TOOLS {
+        let tool = tool.replace("LOCAL", &local);
+        let of = |file: &str| tool.replace("FILE", file);
+        let mut own = Command::new("sh");
+        own.args(["-c", &of(&local)]).envs(PROGRAMS);
+        let expected = own.output().expect("sh").stdout;
+        let expected = String::from_utf8_lossy(&expected).replace(&local, "out.dat");
+        let mut other = place.cluster.launch().command("node2");
+        let directory = place.files.path().display();
+        other.args(["sh", "-c", &format!("cd {directory} && {}", of("out.dat"))]).envs(PROGRAMS);
+        let other = place.prepare(other, &mpi).spawn().expect("sh");
+        let text = place.succeeds(&tool, other);
+        assert!(!expected.is_empty() && text.contains(expected.trim()), "{tool}: {expected}{text}");
+    }
+}

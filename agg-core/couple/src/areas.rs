@@ -276,6 +276,7 @@ impl Areas {
             blocks: facts.st_blocks.try_into().unwrap_or(0),
             modified: (facts.st_mtime, facts.st_mtime_nsec),
             generation,
+            area: 0,
         })
     }
 

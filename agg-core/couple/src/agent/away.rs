@@ -2,11 +2,12 @@
 
 use super::Agent;
 use super::spread::Answered;
+use crate::client::Stat;
 use crate::peers::{
     AWAY, Asked, Away, Copy, Held, Key, Message, Owner, RemoteProcess, Ticket, Where, shown,
 };
 use crate::protocol::{Reply, Request};
-use crate::registry::Process;
+use crate::registry::{Path, Process};
 use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -294,12 +295,28 @@ impl Agent {
                 }
             }
             (Reply::Records(_), None) => self.hear_records(peer, &kept, reply),
+            (Reply::Stat(Some(stat)), None) => {
+                let stat = self.described((peer, stat.area), &kept.path, *stat);
+                self.reply(link, &Reply::Stat(Some(stat)), None);
+            }
             (reply, _) => {
                 if let Some(reply) = self.hear_names(link, reply.clone()) {
                     self.reply(link, &reply, None);
                 }
             }
         }
+    }
+
+    /// The attributes of a file of another node as the descriptors of this node will show them:
+    /// those of its copy, which is made before it is opened. Programs compare them.
+    fn described(&mut self, key: Key, path: &Path, stat: Stat) -> Stat {
+        let Some(peers) = self.peers.as_mut().filter(|_| stat.area != 0) else { return stat };
+        let (generation, area, size) = (stat.generation, stat.area, stat.size);
+        let mode = stat.mode & 0o7777;
+        let away = Away { generation, area, size, mode, ..Away::default() };
+        let spare = self.pages.file(peers.copies.expected(path, &away));
+        // Without memory a program finds that the file was replaced.
+        peers.copies.describe(key, path, &away, stat.modified, spare).unwrap_or(stat)
     }
 
     /// The owner has opened a file; `map` names the nodes that have its parts, or is empty.

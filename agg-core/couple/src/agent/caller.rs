@@ -3,7 +3,7 @@
 use crate::areas::Areas;
 use crate::client::Stat;
 use crate::protocol::Reply;
-use crate::registry::{Handle, Options, Path, Process, Registry};
+use crate::registry::{Handle, Options, Path, Process, Registry, State};
 
 /// A process that asks for something.
 pub(super) struct Caller<'a> {
@@ -56,8 +56,11 @@ impl Caller<'_> {
             // Cut to no bytes; the next open makes it.
             Some(None) => Some(Stat { mode: libc::S_IFREG | 0o600, ..Stat::default() }),
             Some(Some(area)) => {
-                let number = self.registry.generations.get(&area).map_or(0, |one| one.number);
-                self.areas.stat(area, number).ok()
+                let generation = self.registry.generations.get(&area);
+                let number = generation.map_or(0, |one| one.number);
+                let complete = generation.filter(|one| one.state == State::Complete);
+                let stat = self.areas.stat(area, number).ok();
+                stat.map(|stat| Stat { area: complete.map_or(0, |_| area), ..stat })
             }
         })
     }

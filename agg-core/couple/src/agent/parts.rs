@@ -84,6 +84,7 @@ impl Agent {
             let reply = if copy.is_whole() { Reply::Whole } else { Reply::Done };
             links.into_iter().for_each(|link| _ = self.reply(link, &reply, None));
         }
+        self.peers.iter().for_each(|peers| peers.copies.keep_time(key));
         self.fetch(key);
         Ok(())
     }

@@ -82,6 +82,8 @@ pub struct Stat {
     pub modified: (i64, i64),
     /// The number of the generation.
     pub generation: u64,
+    /// The agent's number of its memory, if it is complete; otherwise 0.
+    pub area: u64,
 }
 
 /// The payload of an error that says where the file is.

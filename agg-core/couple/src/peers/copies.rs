@@ -6,12 +6,13 @@ use super::shared::Shared;
 use super::twin::write_all;
 use super::{Away, Sources, map};
 use crate::areas::{Areas, Quiet};
+use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
 use aggio_base::os::{self};
 use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -30,6 +31,9 @@ pub(crate) const AWAY: u64 = 1 << 63;
 
 /// Of how many series of files it is known what the last one was like.
 const HABITS: usize = 256;
+
+/// Copies that nobody has opened, of files whose attributes programs have asked for, at most.
+const DESCRIBED: usize = 64;
 
 /// What the last file of a series was like.
 #[derive(Debug, Default)]
@@ -62,14 +66,16 @@ pub(crate) struct Copies {
     number: u64,
     last: Area,
     habits: BTreeMap<Series, Habit>,
+    /// Copies that were made because programs have asked for the attributes of files.
+    described: VecDeque<Key>,
 }
 
 impl Copies {
     /// No copies; handles are counted from `number` on.
     pub(crate) fn new(number: u64) -> io::Result<Self> {
         let (all, handles) = (BTreeMap::new(), BTreeMap::new());
-        let habits = BTreeMap::new();
-        Ok(Self { areas: Areas::new()?, all, handles, number, last: 0, habits })
+        let (habits, described) = (BTreeMap::new(), VecDeque::new());
+        Ok(Self { areas: Areas::new()?, all, handles, number, last: 0, habits, described })
     }
 
     /// Notes an open of a copy: the handle that programs of this node have of it.
@@ -222,6 +228,7 @@ impl Copies {
             granted: 0,
             sent: 0,
             offered: false,
+            modified: None,
             keeps: true,
             written: Overlay::default(),
             shared: is_renewed
@@ -229,6 +236,49 @@ impl Copies {
         };
         self.all.insert(key, copy);
         Ok(())
+    }
+
+    /// Makes a copy as [`make`](Self::make), unless it is there, and sets the time of its last
+    /// modification. Its attributes.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn describe(
+        &mut self,
+        key: Key,
+        path: &Path,
+        away: &Away,
+        modified: (i64, i64),
+        spare: Option<Spare>,
+    ) -> io::Result<Stat> {
+        if !self.all.contains_key(&key) {
+            self.make(key, path, away, spare)?;
+            self.all.get_mut(&key).into_iter().for_each(|copy| copy.modified = Some(modified));
+            self.keep_time(key);
+            self.described.push_back(key);
+        }
+        if self.described.len() > DESCRIBED
+            && let Some(key) = self.described.pop_front()
+            && self.all.get(&key).is_some_and(|copy| copy.is_unused() && copy.granted == 0)
+        {
+            self.give_up(key);
+        }
+        let copy = self.all.get(&key).ok_or_else(|| io::Error::from_raw_os_error(libc::ESTALE))?;
+        let stat = self.areas.stat(copy.local, away.generation)?;
+        Ok(Stat { area: key.1, ..stat })
+    }
+
+    /// Lets a copy that was [described](Self::describe) show the time of its last modification
+    /// again, after bytes have come.
+    pub(crate) fn keep_time(&self, key: Key) {
+        let Some(copy) = self.all.get(&key) else { return };
+        if let Some((seconds, nanoseconds)) = copy.modified
+            && let Ok(file) = self.areas.open(copy.local, true, true, false)
+        {
+            let time = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+            // SAFETY: the kernel reads the two times of the local array.
+            unsafe { libc::futimens(file.as_raw_fd(), [time; 2].as_ptr()) };
+        }
     }
 
     /// A description for a program.

@@ -21,7 +21,7 @@ pub(crate) use socket::{Packet, Packets, address, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// Begins every message: a mark, and the version of the protocol.
-const BEGINNING: [u8; 4] = *b"AGC\x0b";
+const BEGINNING: [u8; 4] = *b"AGC\x0c";
 
 /// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]

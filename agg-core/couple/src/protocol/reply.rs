@@ -59,6 +59,7 @@ impl Reply {
                 out.byte(6).number(stat.device).number(stat.inode).number(stat.mode.into());
                 out.number(stat.size).number(stat.blocks).number(seconds.cast_unsigned());
                 out.number(nanoseconds.cast_unsigned()).number(stat.generation);
+                out.number(stat.area);
             }
             Reply::Names(names, more) => {
                 out.byte(7).byte((*more).into()).number(names.len() as u64);
@@ -125,5 +126,6 @@ fn stat(from: &mut Reader<'_>) -> io::Result<Stat> {
         blocks: from.number()?,
         modified: (from.number()?.cast_signed(), from.number()?.cast_signed()),
         generation: from.number()?,
+        area: from.number()?,
     })
 }

@@ -89,10 +89,10 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let stat = any::<([u64; 5], u32, i64, i64)>().prop_map(|(numbers, mode, seconds, nanos)| {
-        let [device, inode, size, blocks, generation] = numbers;
+    let stat = any::<([u64; 6], u32, i64, i64)>().prop_map(|(numbers, mode, seconds, nanos)| {
+        let [device, inode, size, blocks, generation, area] = numbers;
         let modified = (seconds, nanos);
-        Reply::Stat(Some(Stat { device, inode, mode, size, blocks, modified, generation }))
+        Reply::Stat(Some(Stat { device, inode, mode, size, blocks, modified, generation, area }))
     });
     prop_oneof![
         Just(Reply::Done),

@@ -14,7 +14,7 @@ const AHEAD: [u64; 2] = [1 << 20, 32 << 20];
 /// The missing bytes of one open. All bytes of this value are zero if there are none.
 pub(super) struct Missing {
     any: AtomicBool,
-    /// Held by a read.
+    /// Held by a read at the position.
     reads: Lock,
     /// The offset behind the last read.
     next: AtomicU64,
@@ -41,7 +41,7 @@ impl Missing {
         self.any.store(any, Release);
     }
 
-    /// Waits until no other read of this process runs; `None` if this thread reads.
+    /// Waits until no other read at the position runs; `None` if this thread runs one.
     pub(super) fn lock(&self) -> Option<Guard<'_>> {
         self.reads.lock()
     }
@@ -65,7 +65,7 @@ impl Missing {
         there >> 32 <= units.start && units.end <= there & u64::from(u32::MAX)
     }
 
-    /// These units are there.
+    /// These units are there. Of those that two threads add at once, one may not be known.
     pub(super) fn have_come(&self, mut units: Range<u64>) {
         if units.end > u64::from(u32::MAX) {
             return;

@@ -62,8 +62,8 @@ pub(super) fn begin(open: &Open, client: &Client) {
     open.missing.set(!matches!(is_whole, Ok(true)));
 }
 
-/// Fetches what a call reads: `len` bytes at `at`, or at the position. Until the result is dropped
-/// no other thread moves the position by a read.
+/// Fetches what a call reads: `len` bytes at `at`, or at the position, which no other thread moves
+/// by a read until the result is dropped.
 pub(super) fn before_read(
     open: &'static Open,
     fd: c_int,
@@ -74,7 +74,7 @@ pub(super) fn before_read(
         return Ok(None);
     }
     // A handler that interrupts a read goes on without the lock.
-    let guard = open.missing.lock();
+    let guard = if at.is_none() { open.missing.lock() } else { None };
     let keep = errno::Keep::new();
     let start = at.unwrap_or_else(|| position(fd));
     let fetched = match u64::try_from(start) {

@@ -57,6 +57,8 @@ pub(crate) struct Copy {
     pub(crate) shared: Option<Shared>,
     /// Nobody has opened it; its owner expects that somebody will.
     pub(crate) offered: bool,
+    /// When the file was modified last, if a program has asked.
+    pub(super) modified: Option<(i64, i64)>,
     /// What is written stays on this node: all programs say which bytes that is.
     pub(crate) keeps: bool,
     /// Extents that they have written and the owner does not know.
