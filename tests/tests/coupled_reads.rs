@@ -171,6 +171,31 @@ print(hashlib.sha256(b''.join(parts)).hexdigest())",
 ];
 
 #[test]
+fn what_a_program_writes_on_another_host_than_the_owner_stays_there_until_it_is_read() {
+    let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let copies = "head -c 4000000 /dev/zero | tr '\\0' HOST > out.dat";
+    for (host, letter) in [("node1", "a"), ("node2", "b")] {
+        let writes = script(&place, &mpi, host, &copies.replace("HOST", letter));
+        place.succeeds(host, writes);
+    }
+    let before = place.cluster.traffic();
+    let reads = "for i in 1 2; do cat out.dat | md5sum; done";
+    let text = place.succeeds("the reader", script(&place, &mpi, "node3", reads));
+    let expected = ["a", "b"].map(|letter| {
+        let words = format!("head -c 4000000 /dev/zero | tr '\\0' {letter} | md5sum");
+        let output = Command::new("sh").args(["-c", &words]).output().expect("sh").stdout;
+        String::from_utf8_lossy(&output).into_owned()
+    });
+    assert_eq!(text, expected.concat());
+    let moved: Vec<_> =
+        place.cluster.traffic().into_iter().zip(before).map(|(n, b)| n - b).collect();
+    assert!(moved[0].bytes_in < 400_000, "the owner received what was read: {moved:?}");
+    assert!(moved[0].bytes_out < 4_400_000 && moved[1].bytes_out < 4_400_000, "{moved:?}");
+    place.leaves_nothing();
+}
+
+#[test]
 fn tools_of_the_system_find_all_bytes() {
     let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
     let Some(mpi) = installed().into_iter().next() else { return };

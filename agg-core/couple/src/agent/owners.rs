@@ -23,7 +23,7 @@ impl Agent {
         for key in keys {
             let Some(peers) = &mut self.peers else { return };
             let copy = peers.copies.get(key);
-            let lost = copy.is_some_and(|copy| copy.dirty || copy.sending.is_some());
+            let lost = copy.is_some_and(|copy| copy.dirty);
             unsaved |= lost;
             if let Some(copy) = copy.filter(|_| lost) {
                 log!(

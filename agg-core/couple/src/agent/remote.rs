@@ -56,7 +56,6 @@ impl Agent {
                 Event::Opened { .. } | Event::Drained(_) => {}
             }
         }
-        self.send_copies();
         self.work_on_shared();
         Ok(())
     }
@@ -95,9 +94,7 @@ impl Agent {
             Message::Opened(ticket, away) => {
                 self.opened_away(peer, (ticket, away), bytes(&body))?;
             }
-            Message::Begin(..) | Message::Store(..) | Message::Stored(..) => {
-                return self.hear_bytes(peer, &message, &body);
-            }
+            Message::Stored(area, opens) => self.hear_stored(peer, area, opens)?,
             Message::Size(..)
             | Message::Differ(_)
             | Message::Memory(..)
@@ -128,28 +125,14 @@ impl Agent {
         Ok(())
     }
 
-    /// A node sends what it alone has written.
-    fn hear_bytes(&mut self, peer: Peer, message: &Message, body: &Received) -> io::Result<()> {
-        let (Message::Begin(area, ..) | Message::Store(area, ..) | Message::Stored(area, _)) =
-            *message
-        else {
-            return Ok(());
-        };
+    /// A node has told all that was written to a generation, after so many opens for writing.
+    fn hear_stored(&mut self, peer: Peer, area: Area, opens: u64) -> io::Result<()> {
         let hosted = self.peers.as_mut().and_then(|peers| peers.hosted.get_mut(&area));
         // A generation that died meanwhile needs no bytes.
         if let Some(hosted) = hosted {
-            match (message, body) {
-                (Message::Begin(_, size, time), _) => hosted.begin(peer, *size, *time)?,
-                (Message::Store(_, offset, time), Received::Bytes(bytes)) => {
-                    hosted.store(peer, *time, *offset, bytes)?;
-                }
-                (Message::Stored(_, opens), _) => hosted.end(peer, *opens)?,
-                _ => {}
-            }
+            hosted.end(peer, opens)?;
         }
-        if let Message::Stored(..) = message {
-            self.release(area);
-        }
+        self.release(area);
         Ok(())
     }
 

@@ -1,16 +1,19 @@
-//! What was written on this node and another one owns: on its way there.
+//! Generations of other nodes that programs of this one have written: what the owner is told.
 
 use super::{Agent, LOOKS};
-use crate::peers::{ENOUGH, Key, Message, shown};
+use crate::areas::data;
+use crate::peers::{Key, Message, differences, shown};
 use crate::registry::Process;
-use aggio_base::log;
 use aggio_base::log::Level;
+use aggio_base::overlay::Overlay;
+use aggio_base::{Extent, log, os};
 use aggio_link::{Body, Peer};
-use std::collections::BTreeSet;
 use std::io;
+use std::os::fd::AsRawFd;
 
 impl Agent {
-    /// Sends a copy to its owner if nobody on this node can write to it any more.
+    /// Lets the owner of a copy know what was written if nobody on this node can write to it any
+    /// more.
     pub(super) fn look_away(&mut self, key: Key) {
         if self.peers.as_ref().is_some_and(|peers| peers.awaits_descriptor(key)) {
             // Nobody has it open, but somebody is about to write.
@@ -33,14 +36,35 @@ impl Agent {
             // Its end will be told, and is to be told to the owner first.
             return;
         }
-        let Some(peers) = &mut self.peers else { return };
-        let sent = peers.copies.send(key).and_then(|(size, time)| {
-            peers.say(key.0, &Message::Begin(key.1, size, time), Body::None)
-        });
-        match sent {
-            Ok(()) => self.send_copies(),
-            Err(error) => self.cannot_send(key, &error),
+        if let Err(error) = self.keep_all(key) {
+            self.cannot_send(key, &error);
         }
+    }
+
+    /// Tells the owner that all bytes of a copy stay here, which programs of this node alone have
+    /// written.
+    fn keep_all(&mut self, key: Key) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let file = peers.copies.open(key, (true, false, false))?;
+        let size = os::fstat(file.as_raw_fd())?.st_size.unsigned_abs();
+        let mut found = Overlay::default();
+        data(file.as_raw_fd(), |offset, len| {
+            found.join(Extent::new(offset, len as u64), ());
+            Ok(())
+        })?;
+        let extents: Vec<Extent> = found.into_ranges().map(|(extent, ())| extent).collect();
+        peers.keeps.keep(key, file, &extents)?;
+        let Some(copy) = peers.copies.get_mut(key) else { return Ok(()) };
+        copy.dirty = false;
+        copy.writers.clear();
+        let granted = copy.granted;
+        // The owner has no other bytes: what is in no extent is a hole.
+        for size in [0, size] {
+            peers.say(key.0, &Message::Size(key.1, size, true), Body::None)?;
+        }
+        let places = Body::Bytes(differences::places(&extents));
+        peers.say(key.0, &Message::Keeps(key.1), places)?;
+        peers.say(key.0, &Message::Stored(key.1, granted), Body::None)
     }
 
     /// After a description that could write was closed: the kernel tells that before it counts one
@@ -59,45 +83,6 @@ impl Agent {
         log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
         peers.close(key.0);
         self.lose_peer(key.0, error);
-    }
-
-    /// Sends more of the copies that are on their way; of one owner's one after the other, so that
-    /// generations become complete in their order.
-    pub(super) fn send_copies(&mut self) {
-        let Some(peers) = &mut self.peers else { return };
-        let mut busy = BTreeSet::new();
-        for key in peers.copies.sending() {
-            if busy.contains(&key.0) {
-                continue;
-            }
-            while let Some(peers) = self.peers.as_mut().filter(|peers| peers.queued(key.0) < ENOUGH)
-            {
-                let said = match peers.copies.next_to_send(key) {
-                    Ok(Some((offset, time, bytes))) => {
-                        let message = Message::Store(key.1, offset, time);
-                        peers.say(key.0, &message, Body::Bytes(bytes)).map(|()| true)
-                    }
-                    Ok(None) => {
-                        let opens = peers.copies.get(key).map_or(0, |copy| copy.sent);
-                        let message = Message::Stored(key.1, opens);
-                        peers.say(key.0, &message, Body::None).map(|()| false)
-                    }
-                    Err(error) => Err(error),
-                };
-                match said {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        self.share_now(key);
-                        break;
-                    }
-                    Err(error) => return self.cannot_send(key, &error),
-                }
-            }
-            let copies = self.peers.as_ref().map(|peers| &peers.copies);
-            if copies.and_then(|all| all.get(key)).is_some_and(|copy| copy.sending.is_some()) {
-                busy.insert(key.0);
-            }
-        }
     }
 
     /// A process of this node has ended.

@@ -50,6 +50,9 @@ impl Agent {
         let (area, stored) = match message {
             // A generation that died meanwhile needs no bytes.
             Message::Size(area, size, cut) => {
+                if cut {
+                    peers.locations.cut(area, size);
+                }
                 let hosted = peers.hosted.get_mut(&area);
                 (area, hosted.map(|hosted| hosted.set_size(peer, size, cut)))
             }
@@ -122,13 +125,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Whether all bytes of a generation must be on this node: programs write it that do not say
-    /// which bytes, or it is to survive.
+    /// Whether all bytes of a generation must be on this node: programs of several nodes write it,
+    /// of which some do not say which bytes, or it is to survive.
     pub(super) fn must_be_here(&self, area: Area) -> bool {
         let Some(generation) = self.registry.generations.get(&area) else { return false };
         let name = self.registry.names.get(&generation.path);
         let is_stored = |name: &Name| name.options.survives || name.options.persist != Persist::No;
-        generation.untold || name.is_some_and(is_stored)
+        generation.untold && self.registry.is_shared(area) || name.is_some_and(is_stored)
     }
 
     /// What another node has sent of a generation cannot be stored.

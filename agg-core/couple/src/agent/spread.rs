@@ -204,8 +204,8 @@ impl Agent {
     pub(super) fn share(&mut self, key: Key) {
         let Some(peers) = &mut self.peers else { return };
         match peers.copies.get_mut(key) {
-            // Its bytes are on their way, in one direction or the other.
-            Some(copy) if copy.sending.is_some() || !copy.is_whole() => copy.shares = true,
+            // Its bytes are on their way.
+            Some(copy) if !copy.is_whole() => copy.shares = true,
             _ => self.begin_sharing(key),
         }
     }
@@ -223,13 +223,11 @@ impl Agent {
         if !peers.copies.share(key) {
             return self.say(key.0, &Message::Shared(key.1));
         }
-        if let Some(copy) = peers.copies.get_mut(key) {
-            let time = copy.times;
-            if let Some(shared) = &mut copy.shared {
-                shared.push(Then::Shared);
-            }
+        let copy = peers.copies.get_mut(key);
+        if let Some(shared) = copy.and_then(|copy| copy.shared.as_mut()) {
+            shared.push(Then::Shared);
             // What is sent as differences is what differs from nothing.
-            self.say(key.0, &Message::Begin(key.1, 0, time));
+            self.say(key.0, &Message::Size(key.1, 0, true));
         }
         self.work(key);
     }

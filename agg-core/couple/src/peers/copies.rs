@@ -18,10 +18,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 mod copy;
 mod renewing;
-mod sending;
 
 pub(crate) use copy::{Copy, Wanting};
-pub(crate) use sending::Sending;
 
 /// The owner and its number of the memory.
 pub(crate) type Key = (Peer, u64);
@@ -122,11 +120,6 @@ impl Copies {
         self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 
-    /// The copies that are being sent.
-    pub(crate) fn sending(&self) -> Vec<Key> {
-        self.all.iter().filter(|(_, copy)| copy.sending.is_some()).map(|(key, _)| *key).collect()
-    }
-
     /// The copies that were written.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Copy)> {
         self.all.iter().filter(|(_, copy)| copy.dirty)
@@ -219,14 +212,11 @@ impl Copies {
             opens,
             dirty: false,
             writers: BTreeSet::new(),
-            sending: None,
-            times: 0,
             cut: None,
             waiting: Vec::new(),
             gone: false,
             shares: false,
             granted: 0,
-            sent: 0,
             offered: false,
             modified: None,
             keeps: true,

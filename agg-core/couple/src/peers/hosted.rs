@@ -31,10 +31,6 @@ struct Writer {
     opens: u64,
     /// The bytes have arrived since the last of these.
     stored: bool,
-    /// What the writer's bytes go into.
-    target: Option<Rc<Memory>>,
-    /// Which time that is: a message of a later one may come before this one is over.
-    time: u64,
     /// To which sizes its copy is being cut: what it has sent before belongs to the file before.
     cuts: VecDeque<u64>,
 }
@@ -74,8 +70,7 @@ impl std::fmt::Debug for Memory {
 impl Hosted {
     /// A process of the node `peer` may write, by a description of its own `fd`.
     pub(crate) fn lend(&mut self, peer: Peer, fd: OwnedFd) {
-        let (target, cuts) = (None, VecDeque::new());
-        let new = Writer { fd, opens: 0, stored: false, target, time: 0, cuts };
+        let new = Writer { fd, opens: 0, stored: false, cuts: VecDeque::new() };
         let writer = self.writers.entry(peer).or_insert(new);
         (writer.stored, writer.opens) = (false, writer.opens + 1);
     }
@@ -93,50 +88,6 @@ impl Hosted {
         self.writers.get_mut(&peer).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
-    /// `size` bytes will come from `peer`; there is nothing else in the file.
-    ///
-    /// # Errors
-    /// It is not `peer` that writes; no memory.
-    pub(crate) fn begin(&mut self, peer: Peer, size: u64, time: u64) -> io::Result<()> {
-        self.source = None;
-        let writer = self.writer(peer)?;
-        (writer.time, writer.target) = (time, None);
-        let fd = writer.fd.as_raw_fd();
-        os::ftruncate(fd, 0)?;
-        os::ftruncate(fd, size)?;
-        writer.target = Some(Rc::new(Memory(map(fd, size, true)?, size)));
-        Ok(())
-    }
-
-    /// Stores bytes from `peer` that came before there was a place for them.
-    ///
-    /// # Errors
-    /// They are none that `begin` has announced; no memory.
-    pub(crate) fn store(
-        &mut self,
-        peer: Peer,
-        time: u64,
-        mut offset: u64,
-        mut bytes: &[u8],
-    ) -> io::Result<()> {
-        let writer = self.writer(peer)?;
-        let size = writer.target.as_ref().filter(|_| writer.time == time).map_or(0, |to| to.1);
-        if Extent::new(offset, bytes.len() as u64).end() > size {
-            return Err(io::Error::from_raw_os_error(libc::EINVAL));
-        }
-        while !bytes.is_empty() {
-            let n = os::pwrite(writer.fd.as_raw_fd(), bytes, offset)?;
-            (bytes, offset) = (&bytes[n..], offset + n as u64);
-        }
-        Ok(())
-    }
-
-    /// Where bytes from `peer` go.
-    pub(crate) fn room(&self, peer: Peer, time: u64, offset: u64, len: u64) -> Option<Span> {
-        let writer = self.writers.get(&peer).filter(|writer| writer.time == time)?;
-        writer.target.as_ref()?.span(offset, len)
-    }
-
     /// All bytes have come that were written after so many opens for writing.
     ///
     /// # Errors
@@ -147,7 +98,6 @@ impl Hosted {
         if opens > writer.opens {
             return Err(bad("it counts opens that it was not given"));
         }
-        writer.target = None;
         writer.stored = opens == writer.opens;
         Ok(())
     }
@@ -157,6 +107,8 @@ impl Hosted {
     /// # Errors
     /// It does not write the file; the system's.
     pub(crate) fn set_size(&mut self, peer: Peer, size: u64, cut: bool) -> io::Result<()> {
+        // A mapping ends the process where the file is cut.
+        self.source = None;
         let writer = self.writer(peer)?;
         let (fd, limit) = (writer.fd.as_raw_fd(), writer.limit());
         if cut { os::ftruncate(fd, size) } else { twin::grow(fd, size.min(limit)) }
@@ -267,8 +219,8 @@ mod tests {
         let (mut hosted, writer) = (Hosted::default(), Peer(1));
         hosted.lend(writer, areas.open(1, true, true, false).unwrap());
         assert!(sent(&mut hosted, &areas, 1).is_err(), "it is empty");
-        for (time, size) in [(1, 5000), (2, 9000)] {
-            hosted.begin(writer, size, time).unwrap();
+        for size in [5000, 9000] {
+            hosted.set_size(writer, size, true).unwrap();
             assert_eq!(sent(&mut hosted, &areas, size).unwrap(), size);
             hosted.end(writer, 1).unwrap();
         }

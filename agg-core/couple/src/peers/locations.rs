@@ -144,11 +144,11 @@ impl Locations {
     /// The nodes that have the bytes of `extents`, which are in order and apart: the first `most`
     /// parts. Whether these are all.
     pub(crate) fn find(&self, area: Area, extents: &[Extent], most: usize) -> (Where, bool) {
-        let mut found = Where::default();
+        let (mut found, mut places) = (Where::default(), BTreeMap::new());
         for range in extents {
             let there = self.within(area, *range);
-            let places: Vec<Extent> = there.iter().map(|(part, _)| *part).collect();
-            let here = gaps(*range, &places).into_iter().map(|gap| (gap, None));
+            let known: Vec<Extent> = there.iter().map(|(part, _)| *part).collect();
+            let here = gaps(*range, &known).into_iter().map(|gap| (gap, None));
             let there = there.into_iter().map(|(part, holder)| (part, Some(holder)));
             let mut all: Vec<(Extent, Option<Holder>)> = here.chain(there).collect();
             all.sort_unstable_by_key(|(part, _)| part.offset);
@@ -156,21 +156,19 @@ impl Locations {
                 if found.parts.len() == most {
                     return (found, false);
                 }
-                let node = holder.map(|holder| self.index(&mut found.nodes, holder));
-                found.parts.push((part, node));
+                let nodes = &mut found.nodes;
+                let place =
+                    |holder| *places.entry(holder).or_insert_with(|| self.add(nodes, holder));
+                found.parts.push((part, holder.map(place)));
             }
         }
         (found, true)
     }
 
-    /// The place of a holder among `nodes`, to which it is added if it is not there.
-    fn index(&self, nodes: &mut Vec<(String, Area)>, holder: Holder) -> usize {
-        let words = self.node(holder).map(Instance::words).unwrap_or_default();
-        let node = (words, holder.area);
-        nodes.iter().position(|one| *one == node).unwrap_or_else(|| {
-            nodes.push(node);
-            nodes.len() - 1
-        })
+    /// Adds a holder to `nodes`. Returns its place.
+    fn add(&self, nodes: &mut Vec<(String, Area)>, holder: Holder) -> usize {
+        nodes.push((self.node(holder).map(Instance::words).unwrap_or_default(), holder.area));
+        nodes.len() - 1
     }
 
     /// The most bytes of a generation that any other node has.

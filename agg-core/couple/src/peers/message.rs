@@ -61,13 +61,8 @@ pub(crate) enum Message {
     Left(u64, bool),
     /// Asks for the nodes that have parts of a generation; the body has the places.
     Locate(u64),
-    /// Nobody on the sender's node can write to this memory; its bytes follow, so many in all, for
-    /// the time that the last number says.
-    Begin(u64, u64, u64),
-    /// The body is the bytes from this offset on.
-    Store(u64, u64, u64),
-    /// All bytes were sent of a memory that nobody on the sender's node can write to any more,
-    /// after so many opens for writing in all.
+    /// The receiver knows all that was written to a memory that nobody on the sender's node can
+    /// write to any more, after so many opens for writing in all.
     Stored(u64, u64),
     /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
     /// they have cut it.
@@ -156,12 +151,6 @@ impl Message {
                 out.byte(3).number(*process).byte(flags(&[*orderly]));
             }
             Message::Locate(area) => _ = out.byte(4).number(*area),
-            Message::Begin(area, size, time) => {
-                out.byte(5).number(*area).number(*size).number(*time);
-            }
-            Message::Store(area, offset, time) => {
-                out.byte(6).number(*area).number(*offset).number(*time);
-            }
             Message::Stored(area, opens) => {
                 out.byte(7).number(*area).number(*opens);
             }
@@ -257,8 +246,6 @@ impl Message {
                 Message::Left(process, orderly)
             }
             4 => Message::Locate(from.number()?),
-            5 => Message::Begin(from.number()?, from.number()?, from.number()?),
-            6 => Message::Store(from.number()?, from.number()?, from.number()?),
             7 => Message::Stored(from.number()?, from.number()?),
             8 => Message::Answer(from.number()?, from.bytes()?),
             9 => Message::Opened(from.number()?, away(&mut from)?),
@@ -286,7 +273,7 @@ impl Message {
             25 => Message::Offer(from.bytes()?, away(&mut from)?),
             26 => Message::Caller(from.text()?),
             27 => Message::Moved(from.number()?),
-            28.. => return Self::decode_kept(kind, from),
+            _ => return Self::decode_kept(kind, from),
         };
         from.end()?;
         Ok(message)

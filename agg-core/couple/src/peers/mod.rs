@@ -149,7 +149,6 @@ impl fmt::Debug for Peers {
 
 /// Finds the memory for the bodies of messages.
 struct Rooms<'a> {
-    hosted: &'a BTreeMap<Area, Hosted>,
     copies: &'a Copies,
     takes: &'a Takes,
 }
@@ -157,9 +156,6 @@ struct Rooms<'a> {
 impl Places for Rooms<'_> {
     fn place(&mut self, peer: Peer, head: &[u8], len: u64) -> Option<Span> {
         match Message::decode(head).ok()? {
-            Message::Store(area, offset, time) => {
-                self.hosted.get(&area)?.room(peer, time, offset, len)
-            }
             Message::Kept(tag, offset) => {
                 match self.takes.target(tag, peer, Extent::new(offset, len))? {
                     Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),
@@ -324,8 +320,7 @@ impl Peers {
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
         let mut events = Vec::new();
-        let (hosted, copies, takes) = (&self.hosted, &self.copies, &self.takes);
-        let mut rooms = Rooms { hosted, copies, takes };
+        let mut rooms = Rooms { copies: &self.copies, takes: &self.takes };
         self.more = self.link.progress(&mut rooms, &mut events)?;
         self.say_later();
         Ok(events)

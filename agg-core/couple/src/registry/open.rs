@@ -38,7 +38,7 @@ impl Registry {
         }
         match self.choose(process, ask) {
             // What programs of other nodes have closed may not be here yet.
-            Choice::Own(area) if self.is_shared(area) && self.is_on_its_way(area) => Answer::Wait,
+            Choice::Own(area) if self.is_on_its_way(area) => Answer::Wait,
             Choice::Own(area) => Answer::Opened(self.opened(process, area, ask, false)),
             Choice::Next(area) => Answer::Opened(self.read_on(process, area, ask)),
             Choice::Wait => {

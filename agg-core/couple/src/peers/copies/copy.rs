@@ -1,6 +1,5 @@
 //! One copy: its memory, which bytes of it have come, and who has it open.
 
-use super::Sending;
 use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
 use crate::peers::{Sources, span};
@@ -38,21 +37,16 @@ pub(crate) struct Copy {
     pub(crate) dirty: bool,
     /// Processes that had it open for writing since then.
     pub(crate) writers: BTreeSet<Process>,
-    pub(crate) sending: Option<Sending>,
-    /// How often it was sent.
-    pub(crate) times: u64,
     /// It is to be cut to so many bytes when all have come.
     pub(super) cut: Option<u64>,
     /// Opens that wait for its bytes.
     pub(crate) waiting: Vec<u64>,
     /// It is of no use when nobody has it open any more.
     pub(super) gone: bool,
-    /// It is to be written by programs of other nodes as well, when it was sent.
+    /// It is to be written by programs of other nodes as well, when its bytes have come.
     pub(crate) shares: bool,
     /// How often it was opened for writing.
     pub(crate) granted: u64,
-    /// The same when it was last sent.
-    pub(crate) sent: u64,
     /// Programs of other nodes write it as well.
     pub(crate) shared: Option<Shared>,
     /// Nobody has opened it; its owner expects that somebody will.
@@ -99,7 +93,7 @@ impl Copy {
     /// Whether nobody has it open or waits for it, and its owner has what was written.
     pub(super) fn is_unused(&self) -> bool {
         let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_sent = !self.dirty && self.sending.is_none() && !self.shares && is_idle;
+        let is_sent = !self.dirty && !self.shares && is_idle;
         self.opens == 0 && self.waiting.is_empty() && is_sent
     }
 

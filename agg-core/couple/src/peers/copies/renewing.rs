@@ -46,7 +46,6 @@ impl Copies {
         copy.shares = false;
         copy.shared.get_or_insert_default();
         if copy.dirty {
-            copy.times += 1;
             return true;
         }
         // What it has is soon not all of it.
