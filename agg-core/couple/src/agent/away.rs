@@ -259,6 +259,7 @@ impl Agent {
             Message::Data(..) => {}
             Message::Free(area) => {
                 self.abandon((peer, area));
+                self.forget_sources((peer, area));
                 if let Some(peers) = &mut self.peers {
                     peers.copies.is_gone((peer, area));
                 }

@@ -66,9 +66,9 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let found: io::Result<Option<Vec<(u64, Body)>>> = match peers.known(owner) {
             _ if owner == peers.directory.own().words() => {
-                let hosted = peers.hosted.entry(area).or_default();
                 let file = self.areas.open(area, true, false, false);
                 file.and_then(|file| {
+                    let hosted = peers.hosted.entry(area).or_default();
                     let body = |place: &Extent| {
                         let span = hosted.bytes(&file, place.offset, place.len)?;
                         Ok((place.offset, Body::Mapped(span)))

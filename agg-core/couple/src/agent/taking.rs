@@ -65,6 +65,14 @@ impl Agent {
         Ok(())
     }
 
+    /// The owner has given a generation up: ranges whose nodes are not known do not come.
+    pub(super) fn forget_sources(&mut self, key: Key) {
+        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
+        let Some(copy) = copies.and_then(|copies| copies.get_mut(key)) else { return };
+        let lost = copy.sources.give_up();
+        self.fail_ranges(key, &lost, &io::Error::other("its owner has given the generation up"));
+    }
+
     /// Asks for the ranges of a copy that are to come: the nodes that have them, or the owner for
     /// these nodes.
     pub(super) fn take_known(&mut self, key: Key) {
@@ -123,8 +131,8 @@ impl Agent {
                 Err(error) => self.fail_ranges(key, &[range], &error),
             }
         }
-        if let Err(error) = self.ask_for_parts(key, asked.clone(), rest) {
-            self.fail_ranges(key, &asked, &error);
+        for (lost, error) in self.ask_for_parts(key, asked, rest) {
+            self.fail_ranges(key, &lost, &error);
         }
         if !here.is_empty()
             && let Err(error) = self.filled(key, &here)
@@ -163,21 +171,20 @@ impl Agent {
         Ok(found)
     }
 
-    /// Asks for parts of these ranges, each node once for all of its own.
-    ///
-    /// # Errors
-    /// A connection has ended.
+    /// Asks for parts of these ranges, each node once for all of its own. The ranges that do not
+    /// come because a connection has ended, and its error.
     fn ask_for_parts(
         &mut self,
         key: Key,
         ranges: Vec<Extent>,
         parts: Vec<(Extent, Peer, u64)>,
-    ) -> io::Result<()> {
-        let Some(peers) = self.peers.as_mut().filter(|_| !parts.is_empty()) else { return Ok(()) };
+    ) -> Vec<(Vec<Extent>, io::Error)> {
+        let mut failed = Vec::new();
+        let Some(peers) = self.peers.as_mut().filter(|_| !parts.is_empty()) else { return failed };
         let (Some(owner), Some(local)) =
             (peers.words(key.0), peers.copies.get(key).map(Copy::local))
         else {
-            return Ok(());
+            return failed;
         };
         let mut of_nodes = BTreeMap::<(Peer, u64), Vec<Extent>>::new();
         for (part, peer, area) in &parts {
@@ -191,13 +198,13 @@ impl Agent {
                 let body = Body::Bytes(differences::places(places));
                 let take = Message::Take { tag, owner: owner.clone(), area };
                 if let Err(error) = peers.say(peer, &take, body) {
-                    // The parts that still arrive belong to no request.
-                    peers.takes.fail(tag);
-                    return Err(error);
+                    let lost = peers.takes.fail_of(tag, peer).map(|(_, lost)| lost);
+                    failed.push((lost.unwrap_or_default(), error));
+                    break;
                 }
             }
         }
-        Ok(())
+        failed
     }
 
     /// Takes bytes that this node keeps itself into a copy.
@@ -269,8 +276,8 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let host = peers.caller(peer).map(|node| node.host.clone());
         let host = host.unwrap_or_else(|| peers.host(peer));
-        if let Some((target, ranges)) = peers.takes.fail(tag) {
-            self.fail_take(target, &ranges, &io::Error::other(gone(&host)));
+        if let Some((target, lost)) = peers.takes.fail_of(tag, peer) {
+            self.fail_take(target, &lost, &io::Error::other(gone(&host)));
         }
     }
 
@@ -280,15 +287,16 @@ impl Agent {
         let host = peers.caller(peer).map(|node| node.host.clone());
         let host = host.unwrap_or_else(|| peers.host(peer));
         for tag in peers.takes.of(peer) {
-            let failed = self.peers.as_mut().and_then(|peers| peers.takes.fail(tag));
-            if let Some((target, ranges)) = failed {
-                self.fail_take(target, &ranges, &io::Error::other(gone(&host)));
+            let failed = self.peers.as_mut().and_then(|peers| peers.takes.fail_of(tag, peer));
+            if let Some((target, lost)) = failed {
+                self.fail_take(target, &lost, &io::Error::other(gone(&host)));
             }
         }
     }
 
     fn fail_take(&mut self, target: Target, ranges: &[Extent], error: &io::Error) {
         match target {
+            _ if ranges.is_empty() => {}
             Target::Copy(key, _) => self.fail_ranges(key, ranges, error),
             Target::Own(area) => self.fail_pull(area, error.to_string()),
         }

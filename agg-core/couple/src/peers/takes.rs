@@ -93,6 +93,21 @@ impl Takes {
         self.all.remove(&tag).map(|take| (take.target, take.ranges))
     }
 
+    /// The parts that were to come from `peer` do not come. Returns the destination, and the ranges
+    /// that lack them; others of the request still come.
+    pub(crate) fn fail_of(&mut self, tag: u64, peer: Peer) -> Option<(Target, Vec<Extent>)> {
+        let take = self.all.get_mut(&tag)?;
+        let (left, target) = (&take.left, take.target);
+        let is_lost = |range: &Extent| left.within(*range).any(|(_, of)| of == peer);
+        let (lost, others) = std::mem::take(&mut take.ranges).into_iter().partition(is_lost);
+        // Other parts of the lost ranges may be on their way.
+        take.ranges = others;
+        if take.ranges.is_empty() {
+            self.all.remove(&tag);
+        }
+        Some((target, lost))
+    }
+
     /// The requests of which a part was to come from `peer`.
     pub(crate) fn of(&self, peer: Peer) -> Vec<u64> {
         let has = |take: &Take| take.left.iter().any(|(_, of)| of == peer);
@@ -126,6 +141,20 @@ mod tests {
         let last = takes.come(tag, two, Extent::new(15, 5)).unwrap();
         assert_eq!(last, Some((target, vec![Extent::new(10, 10)])));
         assert_eq!(takes.come(tag, two, Extent::new(15, 5)).unwrap(), None);
+    }
+
+    #[test]
+    fn ranges_of_other_nodes_come_when_one_is_gone() {
+        let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
+        let (both, other) = (Extent::new(0, 10), Extent::new(20, 5));
+        let parts = [(Extent::new(0, 4), one), (Extent::new(4, 6), two), (other, two)];
+        let target = Target::Copy((Peer(9), 4), 1);
+        let tag = takes.begin(target, vec![both, other], parts);
+        assert_eq!(takes.fail_of(tag, Peer(3)), Some((target, vec![])));
+        assert_eq!(takes.fail_of(tag, one), Some((target, vec![both])));
+        assert_eq!(takes.come(tag, two, Extent::new(4, 6)).unwrap(), Some((target, vec![])));
+        assert_eq!(takes.come(tag, two, other).unwrap(), Some((target, vec![other])));
+        assert_eq!(takes.fail_of(tag, two), None);
     }
 
     #[test]
