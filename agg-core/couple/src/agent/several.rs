@@ -135,7 +135,7 @@ impl Agent {
     }
 
     /// What another node has sent of a generation cannot be stored.
-    fn cannot_keep(&mut self, area: Area, error: &io::Error) {
+    pub(super) fn cannot_keep(&mut self, area: Area, error: &io::Error) {
         let Some(generation) = self.registry.generations.get(&area) else { return };
         if generation.state != State::Writing {
             return;

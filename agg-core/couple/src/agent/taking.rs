@@ -257,6 +257,9 @@ impl Agent {
             };
             if let Err(error) = stored {
                 let left = peers.takes.fail(tag).map(|(_, left)| left).unwrap_or_default();
+                if let Target::Own(area) = target {
+                    self.cannot_keep(area, &error);
+                }
                 self.fail_take(target, &[&there[..], &left].concat(), &error);
                 return Ok(());
             }

@@ -186,8 +186,28 @@ pub unsafe fn before_name(path: *const c_char) {
         return;
     }
     // SAFETY: the caller's promise.
-    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
-    if name.starts_with(b"/proc/") || name.starts_with(b"/dev/") {
+    if is_of_descriptor(unsafe { CStr::from_ptr(path) }.to_bytes()) {
         complete_everything();
+    }
+}
+
+fn is_of_descriptor(name: &[u8]) -> bool {
+    let has_number = |name: &[u8]| name.windows(4).any(|part| part == b"/fd/");
+    let is_standard = name.starts_with(b"/dev/std");
+    is_standard || (name.starts_with(b"/proc/") || name.starts_with(b"/dev/")) && has_number(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_descriptors_are_told_from_those_of_other_files_of_the_system() {
+        for name in ["/proc/self/fd/3", "/proc/17/task/18/fd/3", "/dev/fd/3", "/dev/stdin"] {
+            assert!(is_of_descriptor(name.as_bytes()), "{name}");
+        }
+        for name in ["/proc/meminfo", "/proc/self/maps", "/dev/null", "/dev/urandom", "/x/fd/3"] {
+            assert!(!is_of_descriptor(name.as_bytes()), "{name}");
+        }
     }
 }
