@@ -49,7 +49,7 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x0a"
+MARK = b"AGC\x0c"
 NAME = text(b"/hostile/f.1")
 
 

@@ -4,7 +4,7 @@
 
 use super::Agent;
 use super::away::{after, failed};
-use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Wants, differences};
+use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Ticket, Wants, differences};
 use crate::protocol::{Reply, Request};
 use crate::records::News;
 use crate::registry::Process;
@@ -311,11 +311,23 @@ impl Agent {
                     if let Some(kept) = kept
                         && let Some(away) = kept.opened
                     {
-                        // Who has lost it knows why.
-                        self.ask(key.0, kept.link, kept.process, Request::Check(away.handle, 0));
+                        self.open_again(key.0, &kept, away.handle);
                     }
                 }
             }
+        }
+    }
+
+    /// The generation of an open was given up before its program had a descriptor. A reader opens
+    /// the file anew, and a writer is told what the owner knows of its loss.
+    fn open_again(&mut self, owner: Peer, kept: &Ticket, handle: u64) {
+        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
+        match Request::decode(&kept.request) {
+            Ok(request) if !writes => {
+                self.ask(owner, 0, process, Request::Withdraw(handle));
+                self.serve_again(link, process, request);
+            }
+            _ => self.ask(owner, link, process, Request::Check(handle, 0)),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::errno;
 use crate::next;
 use crate::report;
 use crate::state::{self, Inside};
+use agg_core::Extent;
 use agg_core::log;
 use agg_core::log::Level;
 use agg_core::os;
@@ -85,11 +86,13 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         }
         return Ok(fd);
     }
-    if writes || step || parts {
+    let fetched =
+        if parts { client.fetch(handle, &[Extent::new(0, u64::MAX)], 0) } else { Ok(true) };
+    if writes || step || fetched.is_err() {
         // SAFETY: the descriptor is nobody else's.
         unsafe { next::close(fd) };
         client.withdraw(handle)?;
-        return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        return Err(fetched.err().unwrap_or_else(|| io::Error::from_raw_os_error(libc::EMFILE)));
     }
     // The number is too high, or there are too many: what the agent hears of it ends here.
     let _ = client.close(handle, u64::MAX);
