@@ -1,4 +1,4 @@
-/* What the processes of `coupled_oracle.c` do with their files. */
+/* Input and output of the processes of `coupled_oracle.c`. */
 #include "coupled_oracle_model.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +134,7 @@ static void look(const struct file *f, int count, const char *what) {
             long at = draw(f->size), len = 1 + draw(f->size - at);
             if (draw(3)) len = 1 + len / 50;
             if (draw(8) == 0) at = 0, len = f->size;
-            /* Who reads less than 2,048 bytes only looks at the type of the file. */
+            /* A process that reads less than 2,048 bytes only looks at the type of the file. */
             if (rank == 0 && i == 0) at = 0, len = f->size;
             if (other != rank) continue;
             MPI_Status status;

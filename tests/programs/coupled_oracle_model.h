@@ -40,7 +40,7 @@ static unsigned long draw(unsigned long below) {
     return (x ^ x >> 29) % below;
 }
 
-/* Says once for each failure, up to a few, what differs. */
+/* Prints each difference, up to a few. */
 static int is_worth_saying(void) { return failures++ < 5; }
 
 static void compare(const struct file *f, const char *found, long offset, long len,
@@ -107,7 +107,7 @@ static int pieces(const struct file *f, struct piece *all, int one) {
     return count;
 }
 
-/* What the pieces have from now on. */
+/* Sets the bytes of the pieces. */
 static void put(struct file *f, const struct piece *all, int count) {
     int kind = draw(3);
     for (int i = 0; i < count; i++)

@@ -80,7 +80,7 @@ fn one_host_writes_random_programs_for_three() {
     are_right([1, 3], 1_000_000, 4000);
 }
 
-/// What happens to programs while they run.
+/// Events while programs run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     AgentDies,
@@ -171,7 +171,7 @@ impl Event {
     }
 }
 
-/// What programs that went on printed: right bytes, or one of the errors of deaths.
+/// Checks the output of programs that went on: right bytes, or one of the errors of deaths.
 #[track_caller]
 fn has_right_bytes(what: &str, place: &CoupledHosts, text: &str) {
     let is_error = |line: &str| line.starts_with("rank ") && line.contains(": ");
@@ -194,7 +194,7 @@ fn clean_up(place: &CoupledHosts) {
     }
 }
 
-/// Gives up what nobody has read, of which other hosts may keep bytes.
+/// Drops generations that nobody has read; other hosts may keep bytes of them.
 fn drop_unread(place: &CoupledHosts) {
     let aggio = library().expect("a library").with_file_name("aggio");
     let (aggio, directory) = (aggio.display(), place.meeting.path().join("couple"));

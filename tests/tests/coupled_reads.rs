@@ -170,6 +170,14 @@ print(hashlib.sha256(b''.join(parts)).hexdigest())",
     ),
 ];
 
+/// A file on disk with bytes of no simple pattern.
+fn local_file(directory: &Directory) -> String {
+    let bytes = (0..3_000_007_u32).map(|at| (at.wrapping_mul(at | 77) >> 9) as u8);
+    let local = directory.path().join("local");
+    std::fs::write(&local, bytes.collect::<Vec<u8>>()).expect("a directory of this test");
+    local.display().to_string()
+}
+
 #[test]
 fn what_a_program_writes_on_another_host_than_the_owner_stays_there_until_it_is_read() {
     let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
@@ -200,11 +208,7 @@ fn tools_of_the_system_find_all_bytes() {
     let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
     let Some(mpi) = installed().into_iter().next() else { return };
     let directory = Directory::new();
-    let local = directory.path().join("local");
-    let bytes: Vec<u8> =
-        (0..3_000_007_u32).map(|at| (at.wrapping_mul(at | 77) >> 9) as u8).collect();
-    std::fs::write(&local, bytes).expect("a directory of this test");
-    let local = local.display().to_string();
+    let local = local_file(&directory);
     let writes = format!("for i in $(seq {}); do cp -p {local} out.dat; done", 2 * TOOLS.len());
     place.succeeds("the writer", script(&place, &mpi, "node1", &writes));
     for tool in TOOLS {
@@ -221,4 +225,83 @@ fn tools_of_the_system_find_all_bytes() {
         let text = place.succeeds(&tool, other);
         assert!(!expected.is_empty() && text.contains(expected.trim()), "{tool}: {expected}{text}");
     }
+}
+
+/// Reads a file by many threads, at places of their own and at the common position.
+const THREADS: &str = "import os, random, sys, threading
+local = open(sys.argv[2], 'rb').read()
+file = os.open(sys.argv[1], os.O_RDONLY)
+wrong, parts = [], []
+def places(seed):
+    chance = random.Random(seed)
+    for _ in range(100):
+        at = chance.randrange(len(local))
+        if os.pread(file, 5000, at) != local[at:at + 5000]: wrong.append(at)
+def follows():
+    while part := os.read(file, 10007): parts.append(part)
+threads = [threading.Thread(target=places, args=(seed,)) for seed in range(6)]
+threads += [threading.Thread(target=follows) for _ in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+cut = sorted(parts) == sorted(local[at:at + 10007] for at in range(0, len(local), 10007))
+print('right' if cut and not wrong else 'wrong: %s %s' % (cut, wrong[:5]))";
+
+#[test]
+fn threads_that_read_at_the_same_time_find_all_bytes() {
+    let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let directory = Directory::new();
+    let local = local_file(&directory);
+    for _ in 0..3 {
+        let copies = format!("cp {local} out.dat");
+        place.succeeds("the writer", script(&place, &mpi, "node1", &copies));
+        let mut reads = place.cluster.launch().command("node2");
+        reads.args(["python3", "-c", THREADS, &place.file("out.dat"), &local]);
+        let reads = place.prepare(reads, &mpi).spawn().expect("sh");
+        assert_eq!(place.succeeds("the threads", reads), "right\n");
+    }
+}
+
+/// Reads the beginning of a file, and the rest when another file is there.
+const LATER: &str = "import os, sys, time
+local = open(sys.argv[2], 'rb').read()
+file = os.open(sys.argv[1], os.O_RDONLY)
+found = os.read(file, 5000)
+open(sys.argv[3], 'w').close()
+while not os.path.exists(sys.argv[4]): time.sleep(0.01)
+try:
+    while part := os.read(file, 100000): found += part
+    print('all', found == local)
+except OSError as error:
+    print('error', error.errno, found == local[:len(found)])";
+
+#[test]
+fn a_reader_whose_agent_is_killed_gets_an_error_and_no_zeros() {
+    let Some(place) = CoupledHosts::new(Plan::new(2, 1), Path::new(AGENT)) else { return };
+    let Some(mpi) = installed().into_iter().next() else { return };
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let local = local_file(&directory);
+    let copies = format!("cp {local} out.dat");
+    place.succeeds("the writer", script(&place, &mpi, "node1", &copies));
+    let mut reads = place.cluster.launch().command("node2");
+    let (opened, goes_on) = (path("opened"), path("goes_on"));
+    let words = ["python3", "-c", LATER, &place.file("out.dat"), &local, &opened, &goes_on];
+    let reads = place
+        .prepare(
+            {
+                reads.args(words);
+                reads
+            },
+            &mpi,
+        )
+        .spawn()
+        .expect("python3");
+    while !Path::new(&opened).exists() {
+        std::thread::yield_now();
+    }
+    place.cluster.output("node2", &["pkill", "-KILL", "-f", "agent --foregroun[d]"]);
+    std::fs::write(&goes_on, "").expect("a directory of this test");
+    let text = place.succeeds("the reader", reads);
+    assert!(text.contains("error 5 True"), "{text}");
 }

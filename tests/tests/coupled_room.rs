@@ -1,4 +1,4 @@
-//! Nodes that keep what their programs wrote have no more memory than the budget says.
+//! Nodes that keep the bytes of their programs stay within the budget.
 
 use aggio_tests::hosts::{CoupledHosts, Plan};
 use aggio_tests::{Directory, Mpi, compile, installed, library};

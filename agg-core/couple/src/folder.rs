@@ -55,7 +55,7 @@ impl Folder {
     /// A nameless file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn file(&self) -> io::Result<OwnedFd> {
         let how = libc::O_RDWR | libc::O_CLOEXEC;
         let made = self.open_at(c".", how | libc::O_TMPFILE);

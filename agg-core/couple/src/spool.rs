@@ -104,7 +104,7 @@ impl Spool {
     /// The memory of a generation that begins: a nameless file, open for reading.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn file(&self) -> io::Result<OwnedFd> {
         let made = self.inner.open_at(c".", libc::O_RDWR | libc::O_CLOEXEC | libc::O_TMPFILE)?;
         // A description that could write would count as a writer.
@@ -114,7 +114,7 @@ impl Spool {
     /// Gives the file of a complete generation its name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn keep(&self, area: Area, file: &OwnedFd) -> io::Result<()> {
         self.link(file, &format!("{BYTES}{area}"))
     }
@@ -165,7 +165,7 @@ impl Spool {
     /// Replaces a record; nobody ever sees a part of it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn write(&self, number: u64, record: &Record) -> io::Result<()> {
         let (name, new) = (format!("{RECORD}{number}"), format!("{RECORD}{number}{NEW}"));
         let bytes = record.encode();

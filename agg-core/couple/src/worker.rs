@@ -1,4 +1,4 @@
-//! Threads beside the agent's: what they are to do, and what they have done.
+//! Threads beside the agent's: their orders and results.
 
 use crate::fd::checked;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What threads have done, and a descriptor that is readable when there is something.
+/// Results of threads, and a descriptor that is readable when there are any.
 #[derive(Debug)]
 pub(crate) struct Results<D> {
     tell: Sender<D>,
@@ -27,7 +27,7 @@ impl<D: Send + 'static> Results<D> {
         self.bell.as_raw_fd()
     }
 
-    /// What was done since the last call.
+    /// Returns the results since the last call.
     pub(crate) fn take(&self) -> Vec<D> {
         let _ = (&self.bell).read(&mut [0; 8]);
         self.done.try_iter().collect()

@@ -90,7 +90,7 @@ impl Agent {
     }
 }
 
-/// What is to be said of an error.
+/// The text of an error.
 fn told(answer: &Answer, path: &[u8], registry: &Registry) -> String {
     let path = String::from_utf8_lossy(path);
     if let Some(dead) = registry.dead_writer(path.as_bytes(), answer) {

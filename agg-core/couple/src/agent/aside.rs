@@ -68,7 +68,7 @@ impl Aside {
         self.results.events()
     }
 
-    /// What was done since the last call.
+    /// Returns the results since the last call.
     pub(super) fn results(&self) -> Vec<Done> {
         self.results.take()
     }
@@ -123,7 +123,7 @@ impl Aside {
         copying.map(|copying| copying.waiting.push((waiting.clone(), opening))).is_some()
     }
 
-    /// A generation is filled, or cannot be: what has waited for that.
+    /// A generation is filled, or cannot be. Returns the opens that wait for it.
     pub(super) fn filled(&mut self, area: Area) -> Option<Copying> {
         self.copying.remove(&area)
     }

@@ -246,7 +246,7 @@ impl Agent {
         self.look_away(key);
     }
 
-    /// What the owner of a name says.
+    /// Handles a message of the owner of a name.
     pub(super) fn hear_owner(&mut self, peer: Peer, message: Message) -> io::Result<()> {
         match message {
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),

@@ -13,7 +13,7 @@ pub(super) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// The process has moved so many bytes of what it has open.
+    /// The process has moved so many bytes of an open file.
     pub(super) fn check(&mut self, handle: Handle, moved: u64) -> Reply {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
             return lost(self.registry, self.process, handle);
@@ -25,7 +25,7 @@ impl Caller<'_> {
         Reply::Done
     }
 
-    /// The process closes what it has open. The answer, and the file if it could write it.
+    /// Closes an open of the process. Returns the answer, and the file if the open could write it.
     pub(super) fn close(&mut self, handle: Handle, moved: u64) -> (Reply, Option<Path>) {
         let Some(open) = self.registry.opens.get(&handle).copied() else {
             let reply = lost(self.registry, self.process, handle);
@@ -38,7 +38,7 @@ impl Caller<'_> {
         (Reply::Done, path.filter(|_| open.write))
     }
 
-    /// Tells the registry something of what the process has open.
+    /// Tells the registry about an open of the process.
     pub(super) fn tell(
         &mut self,
         handle: Handle,
@@ -66,7 +66,7 @@ impl Caller<'_> {
     }
 }
 
-/// What is said of an open that is none any more.
+/// The answer to a request about an open that has ended.
 pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) -> Reply {
     if let Some((number, text)) = registry.loss(handle) {
         return Reply::Failed(number, text.to_owned());
@@ -79,7 +79,7 @@ pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) ->
     unknown()
 }
 
-/// What is said of an open file that this agent does not know: one of an earlier agent.
+/// The answer to a request about an open of an earlier agent.
 pub(super) fn unknown() -> Reply {
     let text = "the agent that knew an open file has ended, and with it what was written";
     Reply::Failed(libc::ESTALE, text.into())

@@ -46,7 +46,7 @@ impl ClientProcess {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     all: BTreeMap<Process, ClientProcess>,
-    /// Numbers of programs, and of what belongs together.
+    /// Numbers of programs and of families of programs.
     pub(super) jobs: Numbers,
 }
 

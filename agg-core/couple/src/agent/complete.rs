@@ -125,7 +125,7 @@ impl Agent {
         self.settle();
     }
 
-    /// Hears what other threads have done.
+    /// Handles the results of other threads.
     pub(super) fn hear_aside(&mut self) {
         for done in self.aside.results() {
             match done {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long until what could not be stored is tried again.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What is on its way to the disk, and did not get there.
+/// Files on their way to the disk, and those that did not get there.
 #[derive(Debug, Default)]
 pub(super) struct Storage {
     worker: Option<Worker<Job, Done>>,
@@ -62,7 +62,7 @@ impl Storage {
         self.removed(path, ordered);
     }
 
-    /// Hears what was done.
+    /// Handles results.
     pub(super) fn hear(&mut self, registry: &mut Registry) {
         let results = self.worker.as_ref().map(|worker| worker.results.take());
         for done in results.into_iter().flatten() {

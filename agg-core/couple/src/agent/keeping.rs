@@ -101,7 +101,7 @@ impl Agent {
         let mut left = peers.locations.holders(area);
         left.retain(|holder| {
             let message = Message::Spill(holder.area, directory.to_string());
-            // What one has that is gone is lost.
+            // The bytes of a node that is gone are lost.
             peers.say(holder.peer, &message, Body::None).is_ok()
         });
         peers.moves.begin(area, left);
@@ -124,7 +124,7 @@ impl Agent {
         }
     }
 
-    /// A node has moved what it keeps, or could not, with this error.
+    /// A node has moved its kept bytes, or could not, with this error.
     pub(super) fn hear_spilled(&mut self, holder: Holder, error: i32) {
         if let Some(peers) = &mut self.peers {
             peers.moves.hear(holder, error);

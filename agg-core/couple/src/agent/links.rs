@@ -204,7 +204,7 @@ impl Links {
         self.all.entry(link).and_modify(|found| found.waits = true);
     }
 
-    /// What a connection says next; `None` if there is no such connection.
+    /// The next message of a connection; `None` if there is no such connection.
     pub(super) fn receive(&self, link: u64) -> Option<io::Result<Option<Packet>>> {
         self.all.get(&link).map(|found| found.packets.receive(false))
     }

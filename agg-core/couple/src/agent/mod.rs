@@ -112,7 +112,7 @@ pub struct Agent {
     limit: u64,
 }
 
-/// What happens, in the order in which it is served.
+/// Events, in the order in which they are served.
 enum Source {
     /// A description that could write was closed.
     Areas,
@@ -347,12 +347,12 @@ impl Agent {
         }
     }
 
-    /// Writes what has changed of files whose generations survive.
+    /// Writes the changed records of files with generations that survive.
     fn save(&mut self) {
         self.survivors.save(&mut self.registry, &self.areas, &self.clients);
     }
 
-    /// Makes sure that what an earlier agent has left for the files of a rule is known.
+    /// Takes over the files that an earlier agent has left under a rule.
     ///
     /// # Errors
     /// Its directory cannot be used.

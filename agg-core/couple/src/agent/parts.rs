@@ -19,7 +19,7 @@ const FEW_PARTS: usize = 1000;
 const LARGE: u64 = 256 << 10;
 
 impl Agent {
-    /// A program waits for bytes of what it has open, and will read so many behind them.
+    /// A program waits for bytes of an open file, and will read so many behind them.
     pub(super) fn fetch_for(
         &mut self,
         link: u64,

@@ -117,7 +117,7 @@ impl Agent {
         }
         let failed = pull.failed.map(|text| Reply::Failed(libc::EIO, text));
         let mut all = pull.after;
-        // Who waits to write has a descriptor before it is looked whether nobody has.
+        // Writers that wait get their descriptors before the agent looks whether anybody can write.
         all.sort_by_key(|after| matches!(after, After::Look(_)));
         for after in all {
             match (after, &failed) {

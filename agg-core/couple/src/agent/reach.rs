@@ -14,7 +14,7 @@ use std::path::PathBuf;
 const CHANGES: u32 =
     libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_MOVE_SELF;
 
-/// The directory of the agent, and what tells that its socket was removed.
+/// The directory of the agent, with a watch for the removal of its socket.
 #[derive(Debug)]
 pub(super) struct Reach {
     place: Place,

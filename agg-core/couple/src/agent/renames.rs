@@ -9,7 +9,7 @@ use crate::registry::{Path, Process};
 use aggio_link::Peer;
 use std::io;
 
-/// Who is to be asked for a rename.
+/// The agent that carries out a rename.
 enum Ask {
     /// This node owns both names.
     Here,
@@ -55,7 +55,7 @@ impl Agent {
         None
     }
 
-    /// Whether another node asks for what this one cannot do now, which that is told.
+    /// Whether this node cannot serve a request of another node; if so, it tells that node.
     pub(super) fn turns_away(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
         let turned = match request {
             Request::Rename(from, to, _) => self.turn_rename(from, to),

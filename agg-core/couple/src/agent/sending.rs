@@ -1,4 +1,4 @@
-//! Generations of other nodes that programs of this one have written: what the owner is told.
+//! Reports to the owners of generations that programs of this node have written.
 
 use super::{Agent, LOOKS};
 use crate::areas::data;
@@ -58,7 +58,7 @@ impl Agent {
         copy.dirty = false;
         copy.writers.clear();
         let granted = copy.granted;
-        // The owner has no other bytes: what is in no extent is a hole.
+        // The owner has no other bytes: all between the extents are holes.
         for size in [0, size] {
             peers.say(key.0, &Message::Size(key.1, size, true), Body::None)?;
         }

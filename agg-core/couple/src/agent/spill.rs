@@ -92,7 +92,7 @@ pub(super) fn number(error: &io::Error) -> i32 {
     number.or_else(|| error.raw_os_error()).unwrap_or(libc::EIO)
 }
 
-/// What is said of a request under a rule with a directory that cannot be used.
+/// The answer to a request under a rule with a directory that cannot be used.
 pub(super) fn refused(error: &io::Error) -> Reply {
     log!(Level::Error, "agent: {error}");
     Reply::Failed(number(error), error.to_string())

@@ -94,7 +94,7 @@ impl Agent {
     }
 }
 
-/// What is known of a generation.
+/// The state of one generation.
 fn generation(
     area: Area,
     registry: &Registry,

@@ -80,7 +80,7 @@ impl Steps {
         self.steps.get(&area).is_some_and(|step| step.writer == process)
     }
 
-    /// What may be news of a generation behind the records that are there.
+    /// The parts that may have changed behind the records that are there.
     pub(super) fn news(&self, area: Area) -> News {
         let step = self.steps.get(&area);
         step.map_or(News::ALL, |step| News::behind(&step.header, step.there))
@@ -215,7 +215,7 @@ impl Steps {
         self.waits.iter().map(|waits| waits.since.next()).min()
     }
 
-    /// The connections whose waits have lasted another minute, and what they are told.
+    /// The connections that have waited for another minute, with the text for each.
     pub(super) fn reminders(&mut self, registry: &Registry) -> Vec<(u64, String)> {
         let now = Instant::now();
         let due = self.waits.iter_mut().filter_map(|one| one.since.is_due(now).then_some(&*one));

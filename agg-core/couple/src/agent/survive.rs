@@ -43,7 +43,7 @@ impl Survivors {
     /// A file for a generation that is to survive; `None` if it is not to.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn file(&mut self, area: Area, registry: &Registry) -> io::Result<Option<OwnedFd>> {
         let options = registry.options_of(area).filter(|options| options.survives);
         let Some(directory) = options.and_then(|options| options.spill.clone()) else {
@@ -106,7 +106,7 @@ impl Survivors {
         }
     }
 
-    /// Writes what has changed of files whose generations survive.
+    /// Writes the changed records of files with generations that survive.
     pub(super) fn save(&mut self, registry: &mut Registry, areas: &Areas, clients: &Clients) {
         for path in registry.touched() {
             let name = registry.names.get(&path).filter(|name| name.options.survives);
@@ -170,7 +170,7 @@ mod tests {
     use crate::spares::Spare;
     use crate::tests::apart;
 
-    /// What an agent knows.
+    /// The knowledge of one agent.
     #[derive(Default)]
     struct Known {
         survivors: Survivors,

@@ -142,7 +142,7 @@ impl Agent {
     }
 
     /// The parts of a range that are to be asked for, with their nodes and the numbers by which
-    /// these know them. What this node has goes into the copy.
+    /// these know them. Bytes of this node go into the copy.
     ///
     /// # Errors
     /// A node is gone, or cannot be reached; the system's.

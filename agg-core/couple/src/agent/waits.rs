@@ -62,7 +62,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Who waits for whom, for which file and generation.
+    /// A text about a wait: the waiting process, the file, the generation and its writer.
     fn describe(&self, registry: &Registry, areas: &Areas) -> String {
         let path = String::from_utf8_lossy(&self.path);
         let seconds = self.since.seconds();
@@ -133,14 +133,14 @@ impl Waits {
         self.waits.values().map(|waiting| waiting.since.next()).min()
     }
 
-    /// The connections whose waits have lasted another minute, and what they are told.
+    /// The connections that have waited for another minute, with the text for each.
     pub(super) fn reminders(&mut self, registry: &Registry, areas: &Areas) -> Vec<(u64, String)> {
         let now = Instant::now();
         let due = self.waits.values_mut().filter_map(|one| one.since.is_due(now).then_some(&*one));
         due.map(|waiting| (waiting.link, waiting.describe(registry, areas))).collect()
     }
 
-    /// What is said of each wait.
+    /// A text about each wait.
     pub(super) fn describe(
         &self,
         registry: &Registry,
@@ -149,7 +149,7 @@ impl Waits {
         self.waits.values().map(|waiting| waiting.describe(registry, areas))
     }
 
-    /// The connections of programs that wait for each other, and what they are told once.
+    /// The connections of programs that wait for each other, with a text, once.
     pub(super) fn cycle(&mut self, registry: &Registry) -> Vec<(u64, String)> {
         let cycle = registry.cycle();
         let was_told = std::mem::replace(&mut self.told_cycle, cycle.is_some());

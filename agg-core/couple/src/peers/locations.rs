@@ -45,7 +45,7 @@ impl Where {
         out.0
     }
 
-    /// What a body says.
+    /// Decodes a body.
     ///
     /// # Errors
     /// `InvalidData` for what no agent of this version says.

@@ -44,7 +44,7 @@ impl Moves {
         }
     }
 
-    /// A node has ended, and what it had is lost.
+    /// A node has ended, and its bytes are lost.
     pub(crate) fn lose(&mut self, peer: Peer) {
         self.0.values_mut().for_each(|one| one.left.retain(|holder| holder.peer != peer));
     }

@@ -6,7 +6,7 @@ use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
 
-/// What is known of one generation.
+/// The known nodes of one generation.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// The words of each node, and the number by which it knows its bytes.

@@ -64,8 +64,8 @@ impl Takes {
         (is_all && !part.is_empty()).then_some(take.target)
     }
 
-    /// Bytes have come from `peer`: what they are for, and the ranges that are there by them.
-    /// `None` if nobody wants them any more.
+    /// Bytes have come from `peer`. Returns their destination, and the ranges that are now
+    /// complete; `None` if nobody wants them any more.
     ///
     /// # Errors
     /// It was not asked for them.

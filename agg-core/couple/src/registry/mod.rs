@@ -86,7 +86,7 @@ impl Registry {
         self.waits.insert(wait, (process, ask));
     }
 
-    /// Ends a wait that nobody is interested in any more; what it was for.
+    /// Ends a wait that nobody is interested in any more. Returns its open.
     pub(crate) fn take_wait(&mut self, wait: u64) -> Option<Ask> {
         self.waits.remove(&wait).map(|(_, ask)| ask)
     }

@@ -1,4 +1,4 @@
-//! What is known of the bytes of an open that are on other nodes only.
+//! The bytes of an open that are on other nodes only.
 
 use crate::lock::{Guard, Lock};
 use agg_core::Extent;

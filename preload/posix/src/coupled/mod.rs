@@ -7,7 +7,7 @@
 //! open      opening and closing, duplicates, temporary files
 //! stream    streams of the C library
 //! parts     bytes that are on other nodes until they are read
-//! missing   what is known of these
+//! missing   which of these have come
 //! data      what of reading, cutting and synchronising the agent has to know
 //! facts     what `stat`, `access` and their kin tell of a name
 //! change    calls that change what is known of a name, or the name

@@ -116,7 +116,7 @@ fn told<T>(ask: impl FnOnce(&Client) -> std::io::Result<T>) -> Result<T, c_int> 
 /// Fetches all that `fd` lacks.
 ///
 /// # Errors
-/// The number of what the agent has to say.
+/// The number of the agent's error.
 pub fn fetch_all(fd: c_int) -> Result<(), c_int> {
     match table::get(fd).filter(|open| table::any() && open.missing.any()) {
         None => Ok(()),

@@ -73,7 +73,7 @@ fn adopt(fd: c_int) {
 /// Before `fork`: nobody is in the middle of a change that the child would see half done.
 pub fn before_fork() {
     fork::begin();
-    // The child shares positions, so that what a read gets is not known before.
+    // The child shares positions: the next read of either is not known.
     super::complete_everything();
     if state::has_coupled() {
         // What another thread is just making would never be made in the child.

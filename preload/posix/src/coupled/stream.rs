@@ -28,7 +28,7 @@ pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FIL
         open.set_read_ahead();
     }
     let stream = match has_all && !open.is_some_and(|open| open.missing.any()) {
-        // What it reads is to be seen.
+        // The library must see its reads.
         // SAFETY: the functions live as long as the process; the caller's mode.
         false => unsafe { cookie_stream(fd, mode, FUNCTIONS) }.unwrap_or_else(|| {
             errno::set(libc::ENOTSUP);

@@ -75,7 +75,7 @@ pub(super) struct Open {
     ahead: AtomicBool,
     /// One more than the number of records that the program has seen last.
     told: AtomicU64,
-    /// What of its bytes may be on other nodes only.
+    /// Its bytes that may be on other nodes only.
     pub(super) missing: Missing,
 }
 

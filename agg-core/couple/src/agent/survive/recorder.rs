@@ -1,4 +1,4 @@
-//! What is written of a file whose generations survive.
+//! Records of files with generations that survive.
 
 use super::super::clients::Clients;
 use super::Survivors;
@@ -66,7 +66,7 @@ impl Recorder<'_> {
         })
     }
 
-    /// What programs lose if this agent dies, or have lost before.
+    /// The generations that programs lose if this agent dies, or have lost before.
     fn aborted(&self, name: &Name) -> Vec<Written> {
         let text = |job: &Job| self.clients.jobs.text(*job).to_owned();
         let before = name.aborted.iter().map(|(job, aborted)| Written {
@@ -89,7 +89,7 @@ impl Recorder<'_> {
         before.chain(written).collect()
     }
 
-    /// What is written of a generation, if it is complete.
+    /// The record of a generation, if it is complete.
     fn kept(&self, area: Area) -> Option<Kept> {
         let one = self.registry.generations.get(&area)?;
         let is_it = one.state == State::Complete && self.survivors.areas.contains_key(&area);
@@ -112,7 +112,7 @@ impl Recorder<'_> {
         })
     }
 
-    /// What is written of a process of this node, and of what it reads.
+    /// The record of a process of this node and of its opens for reading.
     fn process_record(
         &self,
         path: &Path,

@@ -37,7 +37,7 @@ struct Recovery<'a> {
 }
 
 impl Survivors {
-    /// Makes sure that what an earlier agent has left in a directory is known; false if it was.
+    /// Takes over the files that an earlier agent has left in a directory; false if that was done.
     ///
     /// # Errors
     /// The directory cannot be used.
