@@ -5,7 +5,8 @@
  * cut and extend them, write pieces with holes between them by views, one by one, in turn, and by
  * the system's calls, append, synchronise, read what others wrote, open the file again, and rename
  * it when it is complete; readers read random pieces. What one rank wrote since the last
- * synchronisation no other rank writes. With a FILE that ends in `.sync` readers read while others
+ * synchronisation no other rank writes. Every other program writes and reads most generations in
+ * the same places as the first one. With a FILE that ends in `.sync` readers read while others
  * write, too. A reader that has read a generation makes the file that BEGAN names. */
 #define _GNU_SOURCE
 #include "coupled_oracle_io.h"
@@ -164,7 +165,13 @@ int main(int argc, char **argv) {
         f->bytes = calloc(1, limit), f->owner = malloc(limit);
         f->is_early = !strcmp(ending, ".sync");
     }
-    for (int number = 1; number <= atoi(argv[4]); number++) generations(number, count, writes);
+    int repeats = (int)draw(2);
+    unsigned long first = state, seed = state;
+    for (int number = 1; number <= atoi(argv[4]); number++) {
+        if (repeats && (seed / 64 + (unsigned long)number) % 4) state = first;
+        salt = repeats ? (unsigned long)number * 37 : 0;
+        generations(number, count, writes);
+    }
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf(failures ? "%d are wrong\n" : "right\n", failures);
     MPI_Finalize();

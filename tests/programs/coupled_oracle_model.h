@@ -30,6 +30,8 @@ struct file {
 struct piece { long offset, len; int rank; };
 
 static unsigned long state;
+/* What values are mixed with: it differs between generations that are written alike. */
+static unsigned long salt;
 static long limit;
 static int rank, ranks, writers, failures;
 
@@ -112,7 +114,10 @@ static void put(struct file *f, const struct piece *all, int count) {
     int kind = draw(3);
     for (int i = 0; i < count; i++)
         for (long at = all[i].offset; at < all[i].offset + all[i].len; at++) {
-            char value = kind == 0 ? (char)draw(256) : kind == 1 ? 0 : at % 8 ? 0 : (char)draw(4);
+            char value = kind == 0   ? (char)(draw(256) ^ salt)
+                         : kind == 1 ? 0
+                         : at % 8    ? 0
+                                     : (char)(draw(4) ^ (salt & 3));
             f->bytes[at] = value;
             f->owner[at] = (signed char)all[i].rank;
             if (at >= f->size) f->size = at + 1;

@@ -208,6 +208,38 @@ fn what_hosts_write_stays_there_and_goes_to_the_hosts_that_read_it() {
 }
 
 #[test]
+fn from_the_second_generation_on_no_reader_asks_for_bytes() {
+    let Some(place) = place(Plan::new(4, 1)) else { return };
+    for mpi in installed() {
+        for (layout, percent) in [("contiguous", "100"), ("slabs", "100"), ("contiguous", "10")] {
+            let what = format!("{}, {layout}, {percent} %", mpi.name);
+            let (file, program) = (place.file("parts.dat"), compile("coupled_parts.c", &mpi));
+            let words = |what| [what, layout, "random", &file, "6", "24576"];
+            let job = |hosts, words: &[&str]| {
+                place.spread(&mpi, hosts, &program, words).env("PAUSE", "400").spawn()
+            };
+            let before = place.cluster.traffic();
+            let read = job((3, 4), &[&words("read")[..], &[percent]].concat()).expect("mpirun");
+            let wrote = job((1, 2), &words("write")).expect("mpirun");
+            place.succeeds(&what, wrote);
+            let text = place.succeeds(&what, read);
+            assert_eq!(text.matches(": right").count(), 6, "{what}: {text}");
+            for host in ["node3", "node4"] {
+                let asked = place.status(host, "fetches");
+                // The first generation is on two nodes at most.
+                assert!((1..=2).contains(&asked), "{what}: {host} has asked {asked} times");
+            }
+            let moved = place.cluster.traffic().into_iter().zip(before);
+            let sent: u64 = moved.take(2).map(|(now, then)| (now - then).bytes_out).sum();
+            let read = percent.parse::<f64>().expect("a number") / 100.0;
+            let generations = sent as f64 / (24 << 20) as f64;
+            assert!(generations < 6.0 * read * 1.15 + 0.1, "{what}: {generations} were sent");
+            place.leaves_nothing();
+        }
+    }
+}
+
+#[test]
 fn who_reads_what_a_host_has_lost_is_told_which_one_and_reads_what_others_have() {
     let Some(place) = place(Plan::new(3, 1)) else { return };
     for mpi in installed() {

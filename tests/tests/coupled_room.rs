@@ -1,9 +1,9 @@
 //! Nodes that keep the bytes of their programs stay within the budget.
 
 use aggio_tests::hosts::{CoupledHosts, Plan};
-use aggio_tests::{Directory, Mpi, compile, installed, library};
+use aggio_tests::{Directory, Mpi, compile, installed};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
@@ -30,26 +30,13 @@ fn job(
     command.env("AGGIO_COUPLE", rule).spawn().expect("mpirun")
 }
 
-/// A number of the status of the agent of a host; 0 without an agent.
-fn status(place: &CoupledHosts, host: &str, field: &str) -> u64 {
-    let aggio = library().expect("a library").with_file_name("aggio");
-    let mut command = place.cluster.launch().command(host);
-    command.arg(aggio).args(["couple", "--json"]).stderr(Stdio::null());
-    command.env("AGGIO_COUPLE_DIR", place.meeting.path().join("couple"));
-    let text = command.output().expect("aggio runs").stdout;
-    let text = String::from_utf8_lossy(&text);
-    let number = text.split(&format!("\"{field}\": ")).nth(1);
-    let digits = number.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or(0)
-}
-
 /// The most memory that generations have on any of the first two hosts, until `is_over`.
 #[track_caller]
 fn most(place: &CoupledHosts, mut is_over: impl FnMut() -> bool) -> u64 {
     let mut most = 0;
     while !is_over() {
         for host in ["node1", "node2"] {
-            let memory = status(place, host, "memory") + status(place, host, "kept");
+            let memory = place.status(host, "memory") + place.status(host, "kept");
             most = most.max(memory);
         }
     }

@@ -121,6 +121,23 @@ impl CoupledHosts {
         logs.collect()
     }
 
+    /// A number of the status of the agent of a host; 0 without an agent.
+    ///
+    /// # Panics
+    ///
+    /// If `aggio` cannot run.
+    pub fn status(&self, host: &str, field: &str) -> u64 {
+        let aggio = library().expect("a library").with_file_name("aggio");
+        let mut command = self.cluster.launch().command(host);
+        command.arg(aggio).args(["couple", "--json"]).stderr(Stdio::null());
+        command.env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"));
+        let text = command.output().expect("aggio runs").stdout;
+        let text = String::from_utf8_lossy(&text);
+        let number = text.split(&format!("\"{field}\": ")).nth(1);
+        let digits = number.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
     /// How many coupled files have an owner.
     pub fn owned(&self) -> usize {
         let directory = self.meeting.path().join("couple");

@@ -220,6 +220,8 @@ impl Agent {
             self.reply(link, &reply, None);
             return;
         };
+        self.subscribe(key);
+        let Some(peers) = &mut self.peers else { return };
         peers.copies.close(key);
         if writes {
             peers.unanswered.insert((key.0, theirs));
@@ -260,6 +262,7 @@ impl Agent {
             Message::Free(area) => {
                 self.abandon((peer, area));
                 self.forget_sources((peer, area));
+                self.end_unread((peer, area));
                 if let Some(peers) = &mut self.peers {
                     peers.copies.is_gone((peer, area));
                 }
@@ -345,6 +348,7 @@ impl Agent {
             self.abandon(key);
         }
         let Some(peers) = &mut self.peers else { return Ok(()) };
+        peers.confirm(key, away.size, map.as_ref().filter(|_| !away.is_renewed()))?;
         let spare = self.pages.file(peers.copies.expected(&path, &away));
         let made = peers.copies.make(key, &path, &away, spare);
         if let Err(error) = made {

@@ -82,6 +82,7 @@ impl Agent {
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
             self.tell_readers(area);
+            self.push_own(area);
             self.offer(area, stat.size, stat.mode & 0o7777);
             return self.survivors.keep(area, &mut self.registry, &self.areas, &self.clients);
         }

@@ -63,8 +63,28 @@ impl Agent {
         if places.is_empty() || places.iter().any(is_too_much) {
             return Err(bad("it wants too much at a time, or nothing"));
         }
+        let found = self.kept_bytes((owner, area), &places).unwrap_or_else(|error| {
+            log!(Level::Error, "agent: bytes that other nodes want cannot be read: {error}");
+            None
+        });
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let found: io::Result<Option<Vec<(u64, Body)>>> = match peers.known(owner) {
+        let Some(parts) = found else { return peers.say(peer, &Message::NotKept(tag), Body::None) };
+        parts
+            .into_iter()
+            .try_for_each(|(offset, body)| peers.say(peer, &Message::Kept(tag, offset), body))
+    }
+
+    /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn kept_bytes(
+        &mut self,
+        (owner, area): (&str, u64),
+        places: &[Extent],
+    ) -> io::Result<Option<Vec<(u64, Body)>>> {
+        let Some(peers) = &mut self.peers else { return Ok(None) };
+        match peers.known(owner) {
             _ if owner == peers.directory.own().words() => {
                 let file = self.areas.open(area, true, false, false);
                 file.and_then(|file| {
@@ -84,15 +104,7 @@ impl Agent {
                 parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
             }
             None => Ok(None),
-        };
-        let found = found.unwrap_or_else(|error| {
-            log!(Level::Error, "agent: bytes that other nodes want cannot be read: {error}");
-            None
-        });
-        let Some(parts) = found else { return peers.say(peer, &Message::NotKept(tag), Body::None) };
-        parts
-            .into_iter()
-            .try_for_each(|(offset, body)| peers.say(peer, &Message::Kept(tag, offset), body))
+        }
     }
 
     /// Lets the nodes that keep bytes of a generation move these to a directory.

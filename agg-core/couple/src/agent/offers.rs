@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// Fewer bytes are copied faster than they are offered.
-const LEAST: u64 = 256 << 10;
+pub(super) const LEAST: u64 = 256 << 10;
 
 impl Agent {
     /// A node opens a generation for reading.
@@ -57,6 +57,11 @@ impl Agent {
         if away.is_renewed() || away.size == 0 {
             return Err(bad("an offer of what is not complete"));
         }
+        if peers.confirm(key, away.size, map.as_ref())? {
+            peers.copies.offered(key);
+            self.fetch(key);
+            return Ok(());
+        }
         let is_read = peers.joined.iter().any(|(owner, _)| *owner == peer);
         if peers.copies.get(key).is_some() || !is_read || !has_room(away.size) {
             return Ok(());
@@ -77,5 +82,8 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let asked: BTreeSet<Peer> = peers.joined.iter().map(|(peer, _)| *peer).collect();
         peers.copies.decline(&asked);
+        let mut owners = peers.subscriptions.owners();
+        owners.retain(|owner| !asked.contains(owner));
+        owners.into_iter().for_each(|owner| self.end_subscriptions(owner, None));
     }
 }

@@ -4,7 +4,7 @@ use super::Agent;
 use super::away::{after, failed};
 use crate::peers::{Held, Key, Message, Ticket, Wanting, differences};
 use crate::protocol::Reply;
-use crate::registry::{Area, Handle};
+use crate::registry::{Area, Handle, series};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer};
 use std::io;
@@ -53,6 +53,7 @@ impl Agent {
             self.let_wait(link);
             return self.work(key);
         }
+        copy.note_wanted(&extents);
         if copy.is_whole() {
             self.reply(link, &Reply::Whole, None);
             return;
@@ -107,7 +108,9 @@ impl Agent {
         if self.areas.open(area, true, false, false).is_err() {
             return peers.say(peer, &Message::Free(area), Body::None);
         }
-        let (found, _) = peers.locations.find(area, &places, PARTS);
+        let generation = self.registry.generations.get(&area);
+        let series = generation.map(|one| series(&one.path)).unwrap_or_default();
+        let (found, _) = peers.locations.find((area, &series), &places, PARTS);
         peers.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
     }
 
@@ -115,7 +118,9 @@ impl Agent {
     /// parts, if these are few.
     pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
         let Some(peers) = &self.peers else { return Body::None };
-        match peers.locations.find(area, &[Extent::new(0, size)], FEW_PARTS) {
+        let generation = self.registry.generations.get(&area);
+        let series = generation.map(|one| series(&one.path)).unwrap_or_default();
+        match peers.locations.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
             (found, true) => Body::Bytes(found.encode()),
             _ => Body::None,
         }

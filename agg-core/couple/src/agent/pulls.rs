@@ -3,7 +3,7 @@
 
 use super::Agent;
 use super::waits::Waiting;
-use crate::peers::{Holder, Message, PIECE, Target, differences, gaps};
+use crate::peers::{Holder, Message, PIECE, Part, Target, differences, gaps};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Opening, State};
 use aggio_base::Extent;
@@ -87,7 +87,9 @@ impl Agent {
         let owner = peers.directory.own().words();
         while pull.failed.is_none() && pull.open.len() < WINDOW {
             let Some((part, holder)) = pull.rest.pop_front() else { break };
-            let tag = peers.takes.begin(Target::Own(area), vec![part], [(part, holder.peer)]);
+            let Holder { peer, area: of } = holder;
+            let parts = [Part { extent: part, peer, area: of, pushed: false }];
+            let tag = peers.takes.begin(Target::Own(area), vec![part], &parts);
             pull.open.insert(tag, (part, holder));
             let take = Message::Take { tag, owner: owner.clone(), area: holder.area };
             let places = Body::Bytes(differences::places(&[part]));

@@ -5,7 +5,7 @@ use super::pulls::After;
 use crate::peers::ALL;
 use crate::peers::{Away, Key, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
-use crate::registry::{Area, Process, State, Who};
+use crate::registry::{Area, Process, Series, State, Who};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -68,9 +68,7 @@ impl Agent {
     ) -> io::Result<()> {
         match message {
             Message::Caller(caller) => {
-                if let Some(peers) = &mut self.peers {
-                    peers.called(peer, &caller)?;
-                }
+                return self.peers.as_mut().map_or(Ok(()), |peers| peers.called(peer, &caller));
             }
             Message::Moved(ticket) => self.hear_moved(peer, ticket),
             Message::Join(number, who) => self.greet_remote(peer, number, &who),
@@ -90,18 +88,20 @@ impl Agent {
                 }
                 self.lose_remote(remote, orderly);
             }
-            Message::Locate(area) => self.hear_locate(peer, area, bytes(&body))?,
+            Message::Locate(area) => return self.hear_locate(peer, area, bytes(&body)),
             Message::Opened(ticket, away) => {
-                self.opened_away(peer, (ticket, away), bytes(&body))?;
+                return self.opened_away(peer, (ticket, away), bytes(&body));
             }
-            Message::Stored(area, opens) => self.hear_stored(peer, area, opens)?,
+            Message::Stored(area, opens, series) => {
+                return self.hear_stored(peer, area, (opens, series));
+            }
             Message::Size(..)
             | Message::Differ(_)
             | Message::Memory(..)
             | Message::Look(_)
             | Message::Renew(..)
             | Message::Shared(_)
-            | Message::Keeps(_)
+            | Message::Keeps(..)
             | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
             Message::Where(..)
             | Message::Take { .. }
@@ -116,6 +116,10 @@ impl Agent {
             | Message::Same(..)
             | Message::News(_)
             | Message::Gather(..) => return self.hear_shared(peer, message, None),
+            Message::Subscribe { .. }
+            | Message::Subscribed { .. }
+            | Message::Push { .. }
+            | Message::Pushed(..) => return self.hear_of_pushes(peer, message, body),
             Message::Offer(path, away) => return self.hear_offer(peer, &path, away, bytes(&body)),
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));
@@ -126,12 +130,18 @@ impl Agent {
     }
 
     /// A node has told all that was written to a generation, after so many opens for writing.
-    fn hear_stored(&mut self, peer: Peer, area: Area, opens: u64) -> io::Result<()> {
-        let hosted = self.peers.as_mut().and_then(|peers| peers.hosted.get_mut(&area));
+    fn hear_stored(
+        &mut self,
+        peer: Peer,
+        area: Area,
+        (opens, series): (u64, Series),
+    ) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
         // A generation that died meanwhile needs no bytes.
-        if let Some(hosted) = hosted {
+        if let Some(hosted) = peers.hosted.get_mut(&area) {
             hosted.end(peer, opens)?;
         }
+        peers.locations.announced(area, Some(peer), series);
         self.release(area);
         Ok(())
     }
@@ -409,6 +419,11 @@ impl Agent {
         self.lose_takes(peer);
         if let Some(peers) = &mut self.peers {
             peers.offers.forget(peer);
+            if let Some(words) = peers.words(peer) {
+                peers.subscribers.forget_owner(&words);
+            }
+            peers.subscribers.forget(peer);
+            peers.subscriptions.forget(peer);
             peers.keeps.lose(peer);
             peers.moves.lose(peer);
         }

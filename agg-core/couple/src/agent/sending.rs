@@ -3,7 +3,7 @@
 use super::{Agent, LOOKS};
 use crate::areas::data;
 use crate::peers::{Key, Message, differences, shown};
-use crate::registry::Process;
+use crate::registry::{Process, series};
 use aggio_base::log::Level;
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, log, os};
@@ -57,14 +57,18 @@ impl Agent {
         let Some(copy) = peers.copies.get_mut(key) else { return Ok(()) };
         copy.dirty = false;
         copy.writers.clear();
-        let granted = copy.granted;
+        let (granted, series) = (copy.granted, series(&copy.path));
         // The owner has no other bytes: all between the extents are holes.
         for size in [0, size] {
             peers.say(key.0, &Message::Size(key.1, size, true), Body::None)?;
         }
         let places = Body::Bytes(differences::places(&extents));
-        peers.say(key.0, &Message::Keeps(key.1), places)?;
-        peers.say(key.0, &Message::Stored(key.1, granted), Body::None)
+        let report = peers.keeps.report(key);
+        peers.say(key.0, &Message::Keeps(key.1, report), places)?;
+        let stored = Message::Stored(key.1, granted, series.clone());
+        peers.say(key.0, &stored, Body::None)?;
+        self.push_kept(key, &series);
+        Ok(())
     }
 
     /// After a description that could write was closed: the kernel tells that before it counts one

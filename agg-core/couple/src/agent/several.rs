@@ -80,7 +80,9 @@ impl Agent {
                     Err(_) => self.show_bytes(peer, area, (offset, len), (mark, &own)),
                 };
             }
-            Message::Keeps(area) => return self.hear_keeps(peer, area, body),
+            Message::Keeps(area, report) => {
+                return self.hear_keeps(peer, (area, report), body);
+            }
             Message::IsCut(area) => {
                 if let Some(hosted) = peers.hosted.get_mut(&area) {
                     hosted.is_cut(peer);
@@ -107,7 +109,12 @@ impl Agent {
     }
 
     /// A node keeps what its programs have written.
-    fn hear_keeps(&mut self, peer: Peer, area: Area, body: &[u8]) -> io::Result<()> {
+    fn hear_keeps(
+        &mut self,
+        peer: Peer,
+        (area, report): (Area, u64),
+        body: &[u8],
+    ) -> io::Result<()> {
         let extents = differences::extents(body)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let Some(hosted) = peers.hosted.get(&area) else {
@@ -118,7 +125,7 @@ impl Agent {
         let counts = Extent::new(0, limit);
         let extents: Vec<Extent> = extents.iter().map(|one| one.intersect(counts)).collect();
         let node = peers.caller(peer).cloned().ok_or_else(|| bad("it has not said who it is"))?;
-        peers.locations.note(area, peer, &node, &extents);
+        peers.locations.note((area, report), peer, &node, &extents);
         if self.must_be_here(area) {
             _ = self.pulls_first(area, &[ALL], After::Look(area));
         }

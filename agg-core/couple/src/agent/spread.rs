@@ -7,7 +7,7 @@ use super::away::{after, failed};
 use crate::peers::{Asked, ENOUGH, Held, Key, Message, Step, Then, Ticket, Wants, differences};
 use crate::protocol::{Reply, Request};
 use crate::records::News;
-use crate::registry::Process;
+use crate::registry::{Process, series};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer};
 use std::io;
@@ -154,8 +154,9 @@ impl Agent {
             Then::Keep(extents, _) => {
                 let places = differences::places(&extents);
                 if let Some(peers) = &mut self.peers {
+                    let report = peers.keeps.report(key);
                     // A connection that has ended is told soon.
-                    let _ = peers.say(key.0, &Message::Keeps(key.1), Body::Bytes(places));
+                    let _ = peers.say(key.0, &Message::Keeps(key.1, report), Body::Bytes(places));
                 }
             }
             Then::Shared => self.say(key.0, &Message::Shared(key.1)),
@@ -169,13 +170,15 @@ impl Agent {
                 if !is_all || !is_quiet || self.clients.any_dies(&writers) {
                     return;
                 }
-                self.say(key.0, &Message::Stored(key.1, granted));
                 let Some(peers) = &mut self.peers else { return };
-                if let Some(copy) = peers.copies.get_mut(key) {
-                    copy.dirty = false;
-                    copy.writers.clear();
-                }
+                let Some(copy) = peers.copies.get_mut(key) else { return };
+                copy.dirty = false;
+                copy.writers.clear();
+                let series = series(&copy.path);
+                self.say(key.0, &Message::Stored(key.1, granted, series.clone()));
+                let Some(peers) = &mut self.peers else { return };
                 peers.copies.retire(key);
+                self.push_kept(key, &series);
             }
         }
     }

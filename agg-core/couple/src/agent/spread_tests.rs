@@ -53,7 +53,7 @@ fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_r
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
     // What is still under way is for nobody.
     scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
-    scene.agent.hear_peer(PEER, Message::Stored(area, 1), Received::None).unwrap();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_writ
     let (own, theirs, area) = shared(&mut scene, c"/dev/null");
     assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait);
-    scene.agent.hear_peer(PEER, Message::Stored(area, 0), Received::None).unwrap();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 0, Vec::new()), Received::None).unwrap();
     scene.agent.registry.close(REMOTE, theirs, 0, false);
     scene.agent.settle();
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait, "an open is not counted");
-    scene.agent.hear_peer(PEER, Message::Stored(area, 1), Received::None).unwrap();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
     assert!(matches!(scene.agent.registry.open(2, &ask(false)), Answer::Opened(_)));
 }
 
@@ -79,11 +79,11 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
         (Peer(8), Message::Size(area, 1 << 50, false), Received::None),
         (PEER, Message::Differ(area), Received::Bytes(b"cut short".to_vec())),
         (PEER, Message::Differ(area), body(u64::MAX, b"x")),
-        (PEER, Message::Stored(area, 2), Received::None),
+        (PEER, Message::Stored(area, 2, Vec::new()), Received::None),
         (PEER, Message::Renew(area, 0, u64::MAX, [0; 2]), Received::None),
         (PEER, Message::Renew(area, u64::MAX, 1, [0; 2]), Received::None),
-        (Peer(8), Message::Keeps(area), Received::Bytes(places(&[Extent::new(0, 1)]))),
-        (PEER, Message::Keeps(area), Received::Bytes(b"\x05\x00".to_vec())),
+        (Peer(8), Message::Keeps(area, 1), Received::Bytes(places(&[Extent::new(0, 1)]))),
+        (PEER, Message::Keeps(area, 1), Received::Bytes(b"\x05\x00".to_vec())),
         (PEER, Message::Where(area), Received::Bytes(b"cut short".to_vec())),
         (PEER, Message::Locate(area), Received::Bytes(b"\x05\x00".to_vec())),
         (PEER, take(), Received::Bytes(Vec::new())),
@@ -119,7 +119,7 @@ fn take() -> Message {
 fn lose(scene: &mut Scene, area: u64) {
     let gone = Instance::of_words("node3 00ff").unwrap();
     let locations = &mut scene.agent.peers.as_mut().unwrap().locations;
-    locations.note(area, Peer(3), &gone, &[Extent::new(0, 10)]);
+    locations.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
 }
 
 #[test]

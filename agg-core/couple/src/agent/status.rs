@@ -73,8 +73,8 @@ impl Agent {
         let waits = self.waits.describe(&self.registry, &self.areas);
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"link\":{},\
-             \"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
+             \"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.reach.place().path().to_string_lossy()),
             self.lifetime.seconds(),
@@ -84,6 +84,7 @@ impl Agent {
             self.areas.moved_bytes(),
             self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
             self.peers.as_ref().map_or(0, |peers| peers.keeps.memory()),
+            self.peers.as_ref().map_or(0, |peers| peers.takes.sent),
             self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
             list(full),
             self.written,

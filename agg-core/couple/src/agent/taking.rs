@@ -2,7 +2,9 @@
 
 use super::Agent;
 use super::pulls::gone;
-use crate::peers::{Copy, Holder, Key, Message, PIECE, Target, Where, differences, gaps};
+use crate::peers::{
+    Copy, Holder, Key, Message, PIECE, Part, Source, Target, Where, differences, gaps,
+};
 use crate::protocol::{Reply, Request, bad};
 use aggio_base::Extent;
 use aggio_link::{Body, Peer, Received};
@@ -141,29 +143,29 @@ impl Agent {
         }
     }
 
-    /// The parts of a range that are to be asked for, with their nodes and the numbers by which
-    /// these know them. Bytes of this node go into the copy.
+    /// The parts of a range that are to come. Bytes of this node go into the copy.
     ///
     /// # Errors
     /// A node is gone, or cannot be reached; the system's.
-    fn sources_of(&mut self, key: Key, range: Extent) -> io::Result<Vec<(Extent, Peer, u64)>> {
+    fn sources_of(&mut self, key: Key, range: Extent) -> io::Result<Vec<Part>> {
         let ended = || io::Error::other("the connection with the owner has ended");
         let peers = self.peers.as_mut().ok_or_else(ended)?;
         let (own, mut found, mut here) = (peers.directory.own().words(), Vec::new(), Vec::new());
         let copy = peers.copies.get(key).ok_or_else(ended)?;
+        let announced = copy.sources.are_announced();
         let parts = copy.sources.of(range).into_iter().map(|(part, node)| {
             let node = node.and_then(|node| copy.sources.node(node));
             (part, node.cloned())
         });
         for (part, node) in parts.collect::<Vec<_>>() {
             match node {
-                None => found.push((part, key.0, key.1)),
-                Some((words, area)) if words == own => here.push((part, area)),
-                Some((words, area)) => {
+                None => found.extend(peers.parts_from(key, part, (key.0, key.1, announced))),
+                Some(Source { words, area, .. }) if words == own => here.push((part, area)),
+                Some(Source { words, area, announced, .. }) => {
                     let host = words.split(' ').next().unwrap_or_default();
                     let peer = peers.reach_words(&words)?;
                     let peer = peer.ok_or_else(|| io::Error::other(gone(host)))?;
-                    found.push((part, peer, area));
+                    found.extend(peers.parts_from(key, part, (peer, area, announced)));
                 }
             }
         }
@@ -177,7 +179,7 @@ impl Agent {
         &mut self,
         key: Key,
         ranges: Vec<Extent>,
-        parts: Vec<(Extent, Peer, u64)>,
+        parts: Vec<Part>,
     ) -> Vec<(Vec<Extent>, io::Error)> {
         let mut failed = Vec::new();
         let Some(peers) = self.peers.as_mut().filter(|_| !parts.is_empty()) else { return failed };
@@ -187,17 +189,15 @@ impl Agent {
             return failed;
         };
         let mut of_nodes = BTreeMap::<(Peer, u64), Vec<Extent>>::new();
-        for (part, peer, area) in &parts {
-            of_nodes.entry((*peer, *area)).or_default().push(*part);
+        for part in parts.iter().filter(|part| !part.pushed) {
+            of_nodes.entry((part.peer, part.area)).or_default().push(part.extent);
         }
-        let parts = parts.into_iter().map(|(part, peer, _)| (part, peer));
-        let tag = peers.takes.begin(Target::Copy(key, local), ranges, parts);
+        let tag = peers.takes.begin(Target::Copy(key, local), ranges, &parts);
         for ((peer, area), mut places) in of_nodes {
             places.sort_unstable_by_key(|place| place.offset);
             for places in places.chunks(PLACES) {
-                let body = Body::Bytes(differences::places(places));
                 let take = Message::Take { tag, owner: owner.clone(), area };
-                if let Err(error) = peers.say(peer, &take, body) {
+                if let Err(error) = peers.say_take(peer, &take, places) {
                     let lost = peers.takes.fail_of(tag, peer).map(|(_, lost)| lost);
                     failed.push((lost.unwrap_or_default(), error));
                     break;

@@ -4,7 +4,7 @@ use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, Sources, map};
+use super::{Away, Pushed, Sources, map};
 use crate::areas::{Areas, Quiet};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
@@ -17,9 +17,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 mod copy;
+mod early;
 mod renewing;
 
 pub(crate) use copy::{Copy, Wanting};
+pub(crate) use early::agree;
 
 /// The owner and its number of the memory.
 pub(crate) type Key = (Peer, u64);
@@ -218,6 +220,8 @@ impl Copies {
             shares: false,
             granted: 0,
             offered: false,
+            early: false,
+            pushed: Pushed::default(),
             modified: None,
             keeps: true,
             written: Overlay::default(),
@@ -241,6 +245,9 @@ impl Copies {
         modified: (i64, i64),
         spare: Option<Spare>,
     ) -> io::Result<Stat> {
+        if self.all.get(&key).is_some_and(|copy| copy.early && copy.size != away.size) {
+            self.give_up(key);
+        }
         if !self.all.contains_key(&key) {
             self.make(key, path, away, spare)?;
             self.all.get_mut(&key).into_iter().for_each(|copy| copy.modified = Some(modified));

@@ -27,6 +27,8 @@ struct File {
 struct Kept {
     files: Vec<File>,
     parts: Overlay<usize>,
+    /// Reports to the owner.
+    reports: u64,
 }
 
 /// The kept bytes of all generations.
@@ -47,6 +49,19 @@ impl Keeps {
         let last = kept.files.len() - 1;
         extents.iter().for_each(|extent| kept.parts.join(*extent, last));
         Ok(())
+    }
+
+    /// The number of the next report to the owner of a generation.
+    pub(crate) fn report(&mut self, key: Key) -> u64 {
+        self.0.get_mut(&key).map_or(0, |kept| {
+            kept.reports += 1;
+            kept.reports
+        })
+    }
+
+    /// The number of the last report to the owner of a generation.
+    pub(crate) fn last_report(&self, key: Key) -> u64 {
+        self.0.get(&key).map_or(0, |kept| kept.reports)
     }
 
     /// The bytes of `extent`, in order and in parts with their offsets. `changes` says that

@@ -3,8 +3,8 @@
 
 use super::differences::extent;
 use super::{Instance, gaps};
-use crate::protocol::{Reader, Writer, bad};
-use crate::registry::Area;
+use crate::protocol::{Reader, Writer, bad, flags};
+use crate::registry::{Area, Series};
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
@@ -23,11 +23,25 @@ pub(crate) struct Holder {
     pub(crate) area: Area,
 }
 
+/// A node that has bytes, as a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The words of its agent.
+    pub(crate) words: String,
+    /// The number by which it knows the generation to which it wrote them.
+    pub(crate) area: Area,
+    /// The number of its last report about them.
+    pub(crate) report: u64,
+    /// It has announced them to its subscribers.
+    pub(crate) announced: bool,
+}
+
 /// The nodes that have parts of a generation, as a reader is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Where {
-    /// The words of each node, and the number by which it knows its bytes.
-    pub(crate) nodes: Vec<(String, Area)>,
+    /// The owner has announced its bytes to its subscribers.
+    pub(crate) announced: bool,
+    pub(crate) nodes: Vec<Source>,
     /// Parts in order and apart, and of each the index of its node; `None` for the owner.
     pub(crate) parts: Vec<(Extent, Option<usize>)>,
 }
@@ -36,7 +50,11 @@ impl Where {
     /// The body of a message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (mut out, mut last) = (Writer::default(), 0);
-        out.list(&self.nodes, |out, (node, area)| _ = out.text(node).number(*area));
+        out.byte(flags(&[self.announced]));
+        out.list(&self.nodes, |out, node| {
+            out.text(&node.words).number(node.area).number(node.report);
+            out.byte(flags(&[node.announced]));
+        });
         for (part, node) in &self.parts {
             out.short(part.offset - last).short(part.len);
             out.short(node.map_or(0, |node| node as u64 + 1));
@@ -51,7 +69,13 @@ impl Where {
     /// `InvalidData` for what no agent of this version says.
     pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body);
-        let nodes = from.list(|from| Ok((from.text()?, from.number()?)))?;
+        let node = |from: &mut Reader<'_>| {
+            let (words, area, report) = (from.text()?, from.number()?, from.number()?);
+            let [announced] = from.flags()?;
+            Ok(Source { words, area, report, announced })
+        };
+        let [announced] = from.flags()?;
+        let nodes = from.list(node)?;
         let (mut parts, mut last) = (Vec::new(), 0);
         while !from.0.is_empty() {
             let part = extent(&mut from, last)?;
@@ -63,16 +87,27 @@ impl Where {
             parts.push((part, node));
             last = part.end();
         }
-        Ok(Self { nodes, parts })
+        Ok(Self { announced, nodes, parts })
     }
+}
+
+/// What a node that has bytes has reported.
+#[derive(Clone, Debug, Default)]
+struct Reported {
+    /// The number of its last report.
+    number: u64,
+    /// The series under which it has announced the bytes to its subscribers.
+    announced: Option<Series>,
 }
 
 /// The map of one generation.
 #[derive(Clone, Debug, Default)]
 struct Located {
     parts: Overlay<Holder>,
-    /// All that have, or had, bytes.
-    holders: BTreeSet<Holder>,
+    /// All nodes that have, or had, bytes.
+    holders: BTreeMap<Holder, Reported>,
+    /// The series under which this node has announced its own bytes.
+    announced: Option<Series>,
 }
 
 /// The maps of all generations of this node.
@@ -84,15 +119,36 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
-    /// The node of `peer`, whose agent is `node`, has the newest bytes of these extents.
-    pub(crate) fn note(&mut self, area: Area, peer: Peer, node: &Instance, extents: &[Extent]) {
+    /// The node of `peer`, whose agent is `node`, has the newest bytes of these extents, as it says
+    /// in its report with this number.
+    pub(crate) fn note(
+        &mut self,
+        (area, report): (Area, u64),
+        peer: Peer,
+        node: &Instance,
+        extents: &[Extent],
+    ) {
         if extents.is_empty() {
             return;
         }
         let (located, holder) = (self.areas.entry(area).or_default(), Holder { peer, area });
-        located.holders.insert(holder);
+        located.holders.entry(holder).or_default().number = report;
         extents.iter().for_each(|extent| located.parts.join(*extent, holder));
         self.nodes.insert(peer, node.clone());
+    }
+
+    /// The node of `peer`, or this one, has announced its bytes of a generation to the subscribers
+    /// of a series.
+    pub(crate) fn announced(&mut self, area: Area, peer: Option<Peer>, series: Series) {
+        match peer {
+            None => self.areas.entry(area).or_default().announced = Some(series),
+            Some(peer) => {
+                let located = self.areas.get_mut(&area);
+                let holders = located.map(|located| &mut located.holders);
+                let reported = holders.and_then(|all| all.get_mut(&Holder { peer, area }));
+                reported.into_iter().for_each(|one| one.announced = Some(series.clone()));
+            }
+        }
     }
 
     /// This node has the newest bytes of `extent`.
@@ -117,7 +173,7 @@ impl Locations {
     /// A generation begins with the bytes of another one.
     pub(crate) fn inherit(&mut self, area: Area, from: Area) {
         if let Some(located) = self.areas.get(&from).filter(|one| !one.parts.is_empty()).cloned() {
-            self.areas.insert(area, located);
+            self.areas.insert(area, Located { announced: None, ..located });
         }
     }
 
@@ -142,9 +198,16 @@ impl Locations {
     }
 
     /// The nodes that have the bytes of `extents`, which are in order and apart: the first `most`
-    /// parts. Whether these are all.
-    pub(crate) fn find(&self, area: Area, extents: &[Extent], most: usize) -> (Where, bool) {
+    /// parts. The generation is of `series` now. Whether these are all.
+    pub(crate) fn find(
+        &self,
+        (area, series): (Area, &Series),
+        extents: &[Extent],
+        most: usize,
+    ) -> (Where, bool) {
         let (mut found, mut places) = (Where::default(), BTreeMap::new());
+        let located = self.areas.get(&area);
+        found.announced = located.is_some_and(|located| located.announced.as_ref() == Some(series));
         for range in extents {
             let there = self.within(area, *range);
             let known: Vec<Extent> = there.iter().map(|(part, _)| *part).collect();
@@ -157,8 +220,10 @@ impl Locations {
                     return (found, false);
                 }
                 let nodes = &mut found.nodes;
-                let place =
-                    |holder| *places.entry(holder).or_insert_with(|| self.add(nodes, holder));
+                let place = |holder| {
+                    let add = || self.add((area, series), nodes, holder);
+                    *places.entry(holder).or_insert_with(add)
+                };
                 found.parts.push((part, holder.map(place)));
             }
         }
@@ -166,8 +231,18 @@ impl Locations {
     }
 
     /// Adds a holder to `nodes`. Returns its place.
-    fn add(&self, nodes: &mut Vec<(String, Area)>, holder: Holder) -> usize {
-        nodes.push((self.node(holder).map(Instance::words).unwrap_or_default(), holder.area));
+    fn add(
+        &self,
+        (area, series): (Area, &Series),
+        nodes: &mut Vec<Source>,
+        holder: Holder,
+    ) -> usize {
+        let words = self.node(holder).map(Instance::words).unwrap_or_default();
+        let located = self.areas.get(&area);
+        let reported = located.and_then(|located| located.holders.get(&holder));
+        let announced = reported.is_some_and(|one| one.announced.as_ref() == Some(series));
+        let report = reported.map_or(0, |one| one.number);
+        nodes.push(Source { words, area: holder.area, report, announced });
         nodes.len() - 1
     }
 
@@ -199,7 +274,7 @@ impl Locations {
     /// Removes a generation. Returns the holders whose bytes no generation has any more.
     pub(crate) fn free(&mut self, area: Area) -> Vec<Holder> {
         let gone = self.areas.remove(&area);
-        self.unneeded(gone.into_iter().flat_map(|gone| gone.holders))
+        self.unneeded(gone.into_iter().flat_map(|gone| gone.holders.into_keys()))
     }
 
     /// A generation is complete. Returns the holders whose bytes it began with, and no generation
@@ -207,8 +282,10 @@ impl Locations {
     pub(crate) fn complete(&mut self, area: Area) -> Vec<Holder> {
         let holders = self.holders(area);
         let Some(located) = self.areas.get_mut(&area) else { return Vec::new() };
-        let before = std::mem::replace(&mut located.holders, holders);
-        self.unneeded(before)
+        let before = std::mem::take(&mut located.holders);
+        located.holders = before.clone();
+        located.holders.retain(|holder, _| holders.contains(holder));
+        self.unneeded(before.into_keys())
     }
 
     fn unneeded(&self, holders: impl IntoIterator<Item = Holder>) -> Vec<Holder> {
@@ -226,6 +303,10 @@ mod tests {
         Instance::of_words(&format!("{name} 00ff")).unwrap()
     }
 
+    fn series() -> Series {
+        b"step.0".to_vec()
+    }
+
     fn holder(peer: u64, area: Area) -> Holder {
         Holder { peer: Peer(peer), area }
     }
@@ -233,8 +314,8 @@ mod tests {
     #[test]
     fn the_node_that_wrote_last_has_the_bytes() {
         let mut locations = Locations::default();
-        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
-        locations.note(7, Peer(2), &node("b"), &[Extent::new(40, 20)]);
+        locations.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.note((7, 1), Peer(2), &node("b"), &[Extent::new(40, 20)]);
         locations.is_here(7, Extent::new(50, 5));
         let found = locations.within(7, Extent::new(30, 40));
         let one = (Extent::new(30, 10), holder(1, 7));
@@ -260,19 +341,26 @@ mod tests {
     fn a_reader_is_told_who_has_each_byte() {
         let mut locations = Locations::default();
         let range = [Extent::new(5, 100)];
-        let (own, _) = locations.find(7, &range, 10);
+        let (own, _) = locations.find((7, &series()), &range, 10);
         assert_eq!((own.nodes.len(), own.parts), (0, vec![(range[0], None)]));
-        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 10), Extent::new(90, 5)]);
-        locations.note(7, Peer(2), &node("b"), &[Extent::new(20, 10)]);
-        let (found, is_all) = locations.find(7, &range, 6);
+        locations.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 10), Extent::new(90, 5)]);
+        locations.note((7, 1), Peer(2), &node("b"), &[Extent::new(20, 10)]);
+        let (found, is_all) = locations.find((7, &series()), &range, 6);
         let lens: Vec<_> = found.parts.iter().map(|(part, node)| (part.len, *node)).collect();
         let (a, b) = (Some(0), Some(1));
         assert_eq!(lens, [(5, a), (10, None), (10, b), (60, None), (5, a), (10, None)]);
-        assert_eq!(found.nodes[1].0, node("b").words());
-        assert!(is_all && !locations.find(7, &range, 5).1, "there are more parts");
+        assert_eq!(found.nodes[1].words, node("b").words());
+        assert!(is_all && !locations.find((7, &series()), &range, 5).1, "there are more parts");
         let two = [Extent::new(0, 5), Extent::new(21, 3)];
-        let (found, _) = locations.find(7, &two, 10);
+        let (found, _) = locations.find((7, &series()), &two, 10);
         assert_eq!(found.parts, [(two[0], a), (two[1], b)]);
+        assert!(!found.announced && !found.nodes[0].announced);
+        locations.announced(7, None, series());
+        locations.announced(7, Some(Peer(1)), series());
+        locations.announced(7, Some(Peer(2)), b"of another name".to_vec());
+        let (found, _) = locations.find((7, &series()), &two, 10);
+        let announced: Vec<bool> = found.nodes.iter().map(|node| node.announced).collect();
+        assert!(found.announced && announced == [true, false]);
         let body = found.encode();
         assert_eq!(Where::decode(&body).unwrap(), found);
         let mut hostile = body.clone();
@@ -284,9 +372,9 @@ mod tests {
     #[test]
     fn bytes_are_kept_until_no_generation_has_them() {
         let mut locations = Locations::default();
-        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
         locations.inherit(8, 7);
-        locations.note(8, Peer(2), &node("b"), &[Extent::new(0, 10)]);
+        locations.note((8, 1), Peer(2), &node("b"), &[Extent::new(0, 10)]);
         assert_eq!(locations.within(8, Extent::new(0, 11)).len(), 2);
         assert_eq!(locations.free(7), []);
         assert_eq!(locations.free(8), [holder(1, 7), holder(2, 8)]);
@@ -297,9 +385,9 @@ mod tests {
     #[test]
     fn bytes_that_were_overwritten_are_kept_for_the_generation_before_only() {
         let mut locations = Locations::default();
-        locations.note(7, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
         locations.inherit(8, 7);
-        locations.note(8, Peer(1), &node("a"), &[Extent::new(0, 100)]);
+        locations.note((8, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
         assert_eq!(locations.complete(8), [], "the one before has them");
         assert_eq!(locations.free(7), [holder(1, 7)]);
         locations.inherit(9, 8);

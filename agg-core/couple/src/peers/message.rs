@@ -62,8 +62,9 @@ pub(crate) enum Message {
     /// Asks for the nodes that have parts of a generation; the body has the places.
     Locate(u64),
     /// The receiver knows all that was written to a memory that nobody on the sender's node can
-    /// write to any more, after so many opens for writing in all.
-    Stored(u64, u64),
+    /// write to any more, after so many opens for writing in all, and has announced its bytes to
+    /// the subscribers of this series.
+    Stored(u64, u64, Vec<u8>),
     /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
     /// they have cut it.
     Size(u64, u64, bool),
@@ -109,7 +110,8 @@ pub(crate) enum Message {
     /// the first offset, or ends behind the second one.
     Gather(u64, u64, u64),
     /// The sender keeps bytes of this memory that its programs have written; the body says which.
-    Keeps(u64),
+    /// The number of the report follows.
+    Keeps(u64, u64),
     /// The body names the nodes that have parts of this memory.
     Where(u64),
     /// Wants bytes that the receiver keeps for an owner, by the words and the number of that; the
@@ -128,6 +130,17 @@ pub(crate) enum Message {
     Spill(u64, String),
     /// They have, or the number of the error.
     Spilled(u64, i32),
+    /// The sender's programs read places of each generation of a series of files: those of the
+    /// body, or those with this number that an earlier one had. It accepts so many generations.
+    Subscribe { owner: String, series: Vec<u8>, number: u64, credit: u32 },
+    /// The subscription is noted. So many generations after the one with this number will be
+    /// announced by `Push`.
+    Subscribed { owner: String, series: Vec<u8>, number: u64, credit: u32, after: u64 },
+    /// The sender's part of a generation is complete. `Pushed` with this tag follow for all places
+    /// of the subscription with this number, or nothing if the tag is 0.
+    Push { owner: String, series: Vec<u8>, number: u64, area: u64, report: u64, tag: u64 },
+    /// The body is bytes that the sender has announced by this tag, from this offset on.
+    Pushed(u64, u64),
 }
 
 impl Message {
@@ -151,8 +164,8 @@ impl Message {
                 out.byte(3).number(*process).byte(flags(&[*orderly]));
             }
             Message::Locate(area) => _ = out.byte(4).number(*area),
-            Message::Stored(area, opens) => {
-                out.byte(7).number(*area).number(*opens);
+            Message::Stored(area, opens, series) => {
+                out.byte(7).number(*area).number(*opens).bytes(series);
             }
             Message::Answer(ticket, reply) => {
                 out.byte(8).number(*ticket).bytes(reply);
@@ -203,7 +216,7 @@ impl Message {
             Message::Gather(area, head, from) => {
                 out.byte(24).number(*area).number(*head).number(*from);
             }
-            Message::Keeps(area) => _ = out.byte(28).number(*area),
+            Message::Keeps(area, report) => _ = out.byte(28).number(*area).number(*report),
             Message::Where(area) => _ = out.byte(29).number(*area),
             Message::Take { tag, owner, area } => {
                 out.byte(30).number(*tag).text(owner).number(*area);
@@ -218,6 +231,25 @@ impl Message {
             Message::Spilled(area, error) => {
                 out.byte(36).number(*area).number(error.unsigned_abs().into());
             }
+            other => other.encode_pushes(out),
+        }
+    }
+
+    /// The head of what is said of bytes that nobody asks for.
+    fn encode_pushes(&self, out: &mut Writer) {
+        match self {
+            Message::Subscribe { owner, series, number, credit } => {
+                out.byte(37).text(owner).bytes(series).number(*number).number((*credit).into());
+            }
+            Message::Subscribed { owner, series, number, credit, after } => {
+                out.byte(38).text(owner).bytes(series).number(*number).number((*credit).into());
+                out.number(*after);
+            }
+            Message::Push { owner, series, number, area, report, tag } => {
+                out.byte(39).text(owner).bytes(series).number(*number).number(*area);
+                out.number(*report).number(*tag);
+            }
+            Message::Pushed(tag, offset) => _ = out.byte(40).number(*tag).number(*offset),
             _ => {}
         }
     }
@@ -246,7 +278,7 @@ impl Message {
                 Message::Left(process, orderly)
             }
             4 => Message::Locate(from.number()?),
-            7 => Message::Stored(from.number()?, from.number()?),
+            7 => Message::Stored(from.number()?, from.number()?, from.bytes()?),
             8 => Message::Answer(from.number()?, from.bytes()?),
             9 => Message::Opened(from.number()?, away(&mut from)?),
             10 => Message::Data(from.number()?, from.number()?),
@@ -282,7 +314,7 @@ impl Message {
     /// What the rest of a head says of bytes that stay where they were written.
     fn decode_kept(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
         let message = match kind {
-            28 => Message::Keeps(from.number()?),
+            28 => Message::Keeps(from.number()?, from.number()?),
             29 => Message::Where(from.number()?),
             30 => Message::Take { tag: from.number()?, owner: from.text()?, area: from.number()? },
             31 => Message::Kept(from.number()?, from.number()?),
@@ -294,6 +326,37 @@ impl Message {
                 let (area, error) = (from.number()?, i32::try_from(from.number()?));
                 Message::Spilled(area, error.map_err(|_| bad("no error has this number"))?)
             }
+            _ => return Self::decode_pushes(kind, from),
+        };
+        from.end()?;
+        Ok(message)
+    }
+
+    /// What the rest of a head says of bytes that nobody asks for.
+    fn decode_pushes(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
+        let message = match kind {
+            37 => Message::Subscribe {
+                owner: from.text()?,
+                series: from.bytes()?,
+                number: from.number()?,
+                credit: small(from.number()?)?,
+            },
+            38 => Message::Subscribed {
+                owner: from.text()?,
+                series: from.bytes()?,
+                number: from.number()?,
+                credit: small(from.number()?)?,
+                after: from.number()?,
+            },
+            39 => Message::Push {
+                owner: from.text()?,
+                series: from.bytes()?,
+                number: from.number()?,
+                area: from.number()?,
+                report: from.number()?,
+                tag: from.number()?,
+            },
+            40 => Message::Pushed(from.number()?, from.number()?),
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -21,26 +21,32 @@ mod pieces;
 mod runs;
 mod shared;
 mod sources;
+mod subscribers;
+mod subscriptions;
 mod takes;
 pub(crate) mod twin;
 
-pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting};
+pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
 use directory::Directory;
 pub(crate) use directory::{Instance, Owner, shown};
 pub(crate) use hosted::Hosted;
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
-pub(crate) use locations::{ALL, Holder, Locations, Where};
+pub(crate) use locations::{ALL, Holder, Locations, Source, Where};
 pub(crate) use message::{Away, Message, RemoteProcess};
 use moves::Moves;
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
 use sources::Sources;
-pub(crate) use takes::{Takes, Target};
+use subscribers::Subscribers;
+pub(crate) use subscribers::Subscription;
+pub(crate) use subscriptions::{Announced, Route, Template};
+use subscriptions::{Pushed, Subscriptions};
+pub(crate) use takes::{Part, Takes, Target};
 
 use crate::place::Place;
-use crate::registry::{Area, Path, Process};
+use crate::registry::{Area, Path, Process, series};
 use aggio_base::{Extent, os};
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
@@ -132,6 +138,10 @@ pub(crate) struct Peers {
     pub(crate) keeps: Keeps,
     /// Bytes on their way here from nodes that keep them.
     pub(crate) takes: Takes,
+    /// Nodes that get bytes of the next generations without a request.
+    pub(crate) subscribers: Subscribers,
+    /// Bytes that other nodes send here without a request.
+    pub(crate) subscriptions: Subscriptions,
     /// Generations on their way to directories.
     pub(crate) moves: Moves,
     /// Messages for which the link has no room yet, in their order.
@@ -151,6 +161,7 @@ impl fmt::Debug for Peers {
 struct Rooms<'a> {
     copies: &'a Copies,
     takes: &'a Takes,
+    subscriptions: &'a Subscriptions,
 }
 
 impl Places for Rooms<'_> {
@@ -161,6 +172,12 @@ impl Places for Rooms<'_> {
                     Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),
                     Target::Own(_) => None,
                 }
+            }
+            Message::Pushed(tag, offset) => {
+                let announced = self.subscriptions.target(peer, tag)?;
+                let copy = self.copies.made(announced.key, announced.local)?;
+                let is_coming = copy.pushed.is_coming(Extent::new(offset, len), peer);
+                copy.room(offset, len).filter(|_| is_coming)
             }
             _ => None,
         }
@@ -200,6 +217,8 @@ impl Peers {
             locations: Locations::default(),
             keeps: Keeps::default(),
             takes: Takes::default(),
+            subscribers: Subscribers::default(),
+            subscriptions: Subscriptions::default(),
             moves: Moves::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -286,6 +305,58 @@ impl Peers {
         self.link.send(peer, frame)
     }
 
+    /// Requests bytes of a node.
+    ///
+    /// # Errors
+    /// As [`say`](Self::say).
+    pub(crate) fn say_take(
+        &mut self,
+        peer: Peer,
+        take: &Message,
+        places: &[Extent],
+    ) -> io::Result<()> {
+        self.takes.sent += 1;
+        self.say(peer, take, Body::Bytes(differences::places(places)))
+    }
+
+    /// The parts of `extent` that are to come from a node, which knows them by a number, into a
+    /// copy: none that it has pushed already. `announced` says whether the node has announced them
+    /// to its subscribers.
+    pub(crate) fn parts_from(
+        &self,
+        key: Key,
+        extent: Extent,
+        (peer, area, announced): (Peer, Area, bool),
+    ) -> Vec<Part> {
+        let asked = Part { extent, peer, area, pushed: false };
+        let Some(copy) = self.copies.get(key).filter(|copy| area == key.1 && copy.shared.is_none())
+        else {
+            return vec![asked];
+        };
+        if let Some(missing) = copy.pushed.missing(extent, peer) {
+            let coming = missing.into_iter();
+            return coming.map(|extent| Part { extent, pushed: true, ..asked }).collect();
+        }
+        let route = (peer, key.0, series(&copy.path));
+        let pushed = announced && self.subscriptions.promises(&route, area, extent);
+        vec![Part { pushed, ..asked }]
+    }
+
+    /// The owner says that a generation is complete, and where its bytes are: as
+    /// [`Copies::confirm`].
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn confirm(
+        &mut self,
+        key: Key,
+        size: u64,
+        found: Option<&Where>,
+    ) -> io::Result<bool> {
+        let known = &self.known;
+        self.copies.confirm(key, size, found, |peer| known.get(&peer).map(Instance::words))
+    }
+
     /// Sends what there is room for by now.
     fn say_later(&mut self) {
         let (link, more) = (&mut self.link, &mut self.more);
@@ -320,7 +391,8 @@ impl Peers {
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
         let mut events = Vec::new();
-        let mut rooms = Rooms { copies: &self.copies, takes: &self.takes };
+        let (copies, takes, subscriptions) = (&self.copies, &self.takes, &self.subscriptions);
+        let mut rooms = Rooms { copies, takes, subscriptions };
         self.more = self.link.progress(&mut rooms, &mut events)?;
         self.say_later();
         Ok(events)

@@ -49,6 +49,12 @@ impl Pieces {
         Self { size, states, left, open: 0, first, then, all: false, next: 0, wanted }
     }
 
+    /// The file has more bytes than was expected, none of which was asked for.
+    pub(crate) fn grow(&mut self, size: u64) {
+        let wanted = std::mem::take(&mut self.first);
+        *self = Self { first: wanted, ..Self::new(size) };
+    }
+
     /// Whether all are there.
     pub(crate) fn are_all_there(&self) -> bool {
         self.left == 0
@@ -71,11 +77,16 @@ impl Pieces {
 
     /// These bytes are to come before others, because a program wants them.
     pub(crate) fn want(&mut self, extent: Extent) {
+        self.note_wanted(extent);
         let units = self.of(extent);
-        self.wanted.insert(units.clone());
         if units.clone().any(|unit| self.is(unit, State::Missing)) {
             self.first.push_back(units);
         }
+    }
+
+    /// A program reads these bytes.
+    pub(crate) fn note_wanted(&mut self, extent: Extent) {
+        self.wanted.insert(self.of(extent));
     }
 
     /// These bytes are to come behind those that programs want.
@@ -104,6 +115,14 @@ impl Pieces {
     /// Those that programs wanted.
     pub(crate) fn wanted(&self) -> &Runs {
         &self.wanted
+    }
+
+    /// The bytes of these units.
+    pub(crate) fn bytes_of(&self, units: &Runs) -> Vec<Extent> {
+        let bytes = |units: Range<u64>| Extent::between(units.start * UNIT, units.end * UNIT);
+        let whole = Extent::new(0, self.size);
+        let all = units.iter().map(|units| bytes(units).intersect(whole));
+        all.filter(|extent| !extent.is_empty()).collect()
     }
 
     /// All that is to be asked for now. Bytes that no program waits for are asked for many at a

@@ -1,28 +1,28 @@
 //! The nodes that have the parts of a generation that another node owns, as far as a node knows
 //! that reads it.
 
-use super::{Where, gaps};
-use crate::registry::Area;
+use super::{Source, Where, gaps};
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
 
 /// The known nodes of one generation.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The words of each node, and the number by which it knows its bytes.
-    nodes: Vec<(String, Area)>,
+    nodes: Vec<Source>,
     /// The places of their nodes; `None` for the owner.
     parts: Overlay<Option<usize>>,
     /// Ranges that are to come, and of which the nodes are not known.
     waiting: Vec<Extent>,
     /// The owner was asked.
     is_asked: bool,
+    /// The owner has announced its bytes to its subscribers.
+    announced: bool,
 }
 
 impl Sources {
     /// The owner has named nodes. Whether it was news.
     pub(crate) fn note(&mut self, found: Where) -> bool {
-        self.is_asked = false;
+        (self.is_asked, self.announced) = (false, found.announced);
         let places: Vec<usize> = found.nodes.into_iter().map(|node| self.place(node)).collect();
         for (part, node) in &found.parts {
             self.parts.put(*part, node.map(|node| places[node]));
@@ -30,15 +30,20 @@ impl Sources {
         !found.parts.is_empty()
     }
 
-    fn place(&mut self, node: (String, Area)) -> usize {
+    fn place(&mut self, node: Source) -> usize {
         self.nodes.iter().position(|one| *one == node).unwrap_or_else(|| {
             self.nodes.push(node);
             self.nodes.len() - 1
         })
     }
 
-    /// The words of a node, and the number by which it knows its bytes.
-    pub(crate) fn node(&self, place: usize) -> Option<&(String, Area)> {
+    /// Whether the owner has announced its bytes to its subscribers.
+    pub(crate) fn are_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// The node with this place.
+    pub(crate) fn node(&self, place: usize) -> Option<&Source> {
         self.nodes.get(place)
     }
 
@@ -89,7 +94,9 @@ mod tests {
     use super::*;
 
     fn found(node: &str, parts: &[(Extent, Option<usize>)]) -> Where {
-        Where { nodes: vec![("a".into(), 1), (node.into(), 7)], parts: parts.to_vec() }
+        let source = |words: &str, area| Source { words: words.into(), area, ..Source::default() };
+        let (nodes, parts) = (vec![source("a", 1), source(node, 7)], parts.to_vec());
+        Where { announced: false, nodes, parts }
     }
 
     #[test]
@@ -107,6 +114,6 @@ mod tests {
         assert_eq!((sources.known(), sources.give_up()), (vec![], vec![Extent::new(22, 10)]));
         let parts = sources.of(Extent::new(8, 4));
         assert_eq!(parts, [(Extent::new(8, 2), Some(2)), (Extent::new(10, 2), Some(1))]);
-        assert_eq!(sources.node(2), Some(&("c".into(), 7)));
+        assert_eq!(sources.node(2).map(|node| node.words.as_str()), Some("c"));
     }
 }

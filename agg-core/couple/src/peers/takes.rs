@@ -18,6 +18,25 @@ pub(crate) enum Target {
     Own(Area),
 }
 
+/// The node that sends a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sender {
+    peer: Peer,
+    /// It sends the part without a request.
+    pushes: bool,
+}
+
+/// A part that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) extent: Extent,
+    pub(crate) peer: Peer,
+    /// The number by which the node knows the bytes.
+    pub(crate) area: Area,
+    /// The node sends it without a request.
+    pub(crate) pushed: bool,
+}
+
 /// Ranges of which several nodes have parts.
 #[derive(Debug)]
 struct Take {
@@ -25,7 +44,7 @@ struct Take {
     /// Ranges of which parts have not arrived.
     ranges: Vec<Extent>,
     /// The parts that have not arrived, and their nodes.
-    left: Overlay<Peer>,
+    left: Overlay<Sender>,
 }
 
 impl Take {
@@ -39,19 +58,18 @@ impl Take {
 pub(crate) struct Takes {
     last: u64,
     all: BTreeMap<u64, Take>,
+    /// Requests that were sent.
+    pub(crate) sent: u64,
 }
 
 impl Takes {
-    /// The parts of `ranges` are asked for. The number of the request.
-    pub(crate) fn begin(
-        &mut self,
-        target: Target,
-        ranges: Vec<Extent>,
-        parts: impl IntoIterator<Item = (Extent, Peer)>,
-    ) -> u64 {
+    /// The parts of `ranges` are to come. The number of the request.
+    pub(crate) fn begin(&mut self, target: Target, ranges: Vec<Extent>, parts: &[Part]) -> u64 {
         self.last += 1;
         let mut left = Overlay::default();
-        parts.into_iter().for_each(|(part, peer)| left.put(part, peer));
+        for Part { extent, peer, pushed, .. } in parts.iter().copied() {
+            left.put(extent, Sender { peer, pushes: pushed });
+        }
         self.all.insert(self.last, Take { target, ranges, left });
         self.last
     }
@@ -59,7 +77,8 @@ impl Takes {
     /// The destination of these bytes, if they were requested from `peer`.
     pub(crate) fn target(&self, tag: u64, peer: Peer, part: Extent) -> Option<Target> {
         let take = self.all.get(&tag)?;
-        let asked = take.left.within(part).filter(|(_, of)| *of == peer);
+        let sender = Sender { peer, pushes: false };
+        let asked = take.left.within(part).filter(|(_, of)| *of == sender);
         let is_all = asked.map(|(one, _)| one.len).sum::<u64>() == part.len;
         (is_all && !part.is_empty()).then_some(take.target)
     }
@@ -88,6 +107,46 @@ impl Takes {
         Ok(Some((target, there)))
     }
 
+    /// Bytes of a copy have arrived from a node that sends them without a request. Returns the
+    /// ranges that are now complete.
+    pub(crate) fn pushed(&mut self, target: Target, peer: Peer, part: Extent) -> Vec<Extent> {
+        let sender = Sender { peer, pushes: true };
+        let mut complete = Vec::new();
+        for take in self.all.values_mut().filter(|take| take.target == target) {
+            let came = take.left.within(part).filter(|(_, of)| *of == sender);
+            let came: Vec<Extent> = came.map(|(one, _)| one).collect();
+            if came.is_empty() {
+                continue;
+            }
+            came.into_iter().for_each(|one| take.left.take(one));
+            let (left, there): (Vec<Extent>, Vec<Extent>) =
+                std::mem::take(&mut take.ranges).into_iter().partition(|range| take.lacks(*range));
+            take.ranges = left;
+            complete.extend(there);
+        }
+        self.all.retain(|_, take| !take.ranges.is_empty());
+        complete
+    }
+
+    /// The requests with parts that a node is to send without a request: their numbers, the
+    /// destinations, and these parts.
+    pub(crate) fn awaited(&self, peer: Peer) -> Vec<(u64, Target, Vec<Extent>)> {
+        let sender = Sender { peer, pushes: true };
+        let all = self.all.iter().map(|(tag, take)| {
+            let parts = take.left.iter().filter(|(_, of)| *of == sender);
+            (*tag, take.target, parts.map(|(part, _)| part).collect::<Vec<_>>())
+        });
+        all.filter(|(.., parts)| !parts.is_empty()).collect()
+    }
+
+    /// Parts that a node was to send without a request are requested.
+    pub(crate) fn ask(&mut self, tag: u64, peer: Peer, parts: &[Extent]) {
+        if let Some(take) = self.all.get_mut(&tag) {
+            let sender = Sender { peer, pushes: false };
+            parts.iter().for_each(|part| take.left.put(*part, sender));
+        }
+    }
+
     /// Gives up a request. Returns its destination, and the ranges that are not there.
     pub(crate) fn fail(&mut self, tag: u64) -> Option<(Target, Vec<Extent>)> {
         self.all.remove(&tag).map(|take| (take.target, take.ranges))
@@ -98,7 +157,7 @@ impl Takes {
     pub(crate) fn fail_of(&mut self, tag: u64, peer: Peer) -> Option<(Target, Vec<Extent>)> {
         let take = self.all.get_mut(&tag)?;
         let (left, target) = (&take.left, take.target);
-        let is_lost = |range: &Extent| left.within(*range).any(|(_, of)| of == peer);
+        let is_lost = |range: &Extent| left.within(*range).any(|(_, of)| of.peer == peer);
         let (lost, others) = std::mem::take(&mut take.ranges).into_iter().partition(is_lost);
         // Other parts of the lost ranges may be on their way.
         take.ranges = others;
@@ -110,7 +169,7 @@ impl Takes {
 
     /// The requests of which a part was to come from `peer`.
     pub(crate) fn of(&self, peer: Peer) -> Vec<u64> {
-        let has = |take: &Take| take.left.iter().any(|(_, of)| of == peer);
+        let has = |take: &Take| take.left.iter().any(|(_, of)| of.peer == peer);
         self.all.iter().filter(|(_, take)| has(take)).map(|(tag, _)| *tag).collect()
     }
 }
@@ -119,14 +178,38 @@ impl Takes {
 mod tests {
     use super::*;
 
+    fn part(offset: u64, len: u64, peer: Peer) -> Part {
+        Part { extent: Extent::new(offset, len), peer, area: 4, pushed: false }
+    }
+
+    #[test]
+    fn bytes_that_nobody_requests_complete_ranges_too() {
+        let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
+        let target = Target::Copy((Peer(9), 4), 1);
+        let range = Extent::new(0, 10);
+        let parts = [part(0, 4, one), Part { pushed: true, ..part(4, 6, two) }];
+        let tag = takes.begin(target, vec![range], &parts);
+        takes.come(tag, two, Extent::new(4, 6)).unwrap_err();
+        assert_eq!(takes.pushed(target, one, range), [], "it was asked");
+        assert_eq!(takes.pushed(Target::Own(4), two, range), []);
+        assert_eq!(takes.pushed(target, two, Extent::new(0, 8)), []);
+        assert_eq!(takes.awaited(two), [(tag, target, vec![Extent::new(8, 2)])]);
+        takes.come(tag, one, Extent::new(0, 4)).unwrap();
+        assert_eq!(takes.pushed(target, two, Extent::new(8, 2)), [range]);
+        let tag = takes.begin(target, vec![range], &parts);
+        takes.ask(tag, two, &[Extent::new(4, 6)]);
+        assert_eq!(takes.pushed(target, two, range), []);
+        takes.come(tag, two, Extent::new(4, 6)).unwrap();
+        assert_eq!(takes.fail_of(tag, one), Some((target, vec![range])));
+    }
+
     #[test]
     fn a_range_is_there_when_all_nodes_have_sent_their_parts() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
         let target = Target::Copy((Peer(9), 4), 1);
-        let parts =
-            [(Extent::new(10, 5), one), (Extent::new(15, 5), two), (Extent::new(40, 2), one)];
+        let parts = [part(10, 5, one), part(15, 5, two), part(40, 2, one)];
         let ranges = vec![Extent::new(10, 10), Extent::new(40, 2)];
-        let tag = takes.begin(target, ranges, parts);
+        let tag = takes.begin(target, ranges, &parts);
         takes.come(tag, two, Extent::new(10, 5)).unwrap_err();
         takes.come(tag, one, Extent::new(10, 6)).unwrap_err();
         takes.come(tag, one, Extent::new(10, 0)).unwrap_err();
@@ -147,9 +230,9 @@ mod tests {
     fn ranges_of_other_nodes_come_when_one_is_gone() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
         let (both, other) = (Extent::new(0, 10), Extent::new(20, 5));
-        let parts = [(Extent::new(0, 4), one), (Extent::new(4, 6), two), (other, two)];
+        let parts = [part(0, 4, one), part(4, 6, two), part(20, 5, two)];
         let target = Target::Copy((Peer(9), 4), 1);
-        let tag = takes.begin(target, vec![both, other], parts);
+        let tag = takes.begin(target, vec![both, other], &parts);
         assert_eq!(takes.fail_of(tag, Peer(3)), Some((target, vec![])));
         assert_eq!(takes.fail_of(tag, one), Some((target, vec![both])));
         assert_eq!(takes.come(tag, two, Extent::new(4, 6)).unwrap(), Some((target, vec![])));
@@ -161,7 +244,7 @@ mod tests {
     fn a_range_whose_node_is_gone_is_told_once() {
         let mut takes = Takes::default();
         let (range, peer) = (Extent::new(0, 9), Peer(1));
-        let tag = takes.begin(Target::Own(3), vec![range], [(range, peer)]);
+        let tag = takes.begin(Target::Own(3), vec![range], &[part(0, 9, peer)]);
         assert_eq!(takes.fail(tag), Some((Target::Own(3), vec![range])));
         assert_eq!(takes.fail(tag), None);
     }

@@ -2,7 +2,7 @@
 
 use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
-use crate::peers::{Sources, span};
+use crate::peers::{Pushed, Sources, span};
 use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
 use aggio_base::os::Mapping;
@@ -51,6 +51,10 @@ pub(crate) struct Copy {
     pub(crate) shared: Option<Shared>,
     /// Nobody has opened it; its owner expects that somebody will.
     pub(crate) offered: bool,
+    /// Other nodes send its bytes, and its owner has not told yet that it is complete.
+    pub(super) early: bool,
+    /// Bytes that other nodes send without a request.
+    pub(crate) pushed: Pushed,
     /// When the file was modified last, if a program has asked.
     pub(super) modified: Option<(i64, i64)>,
     /// What is written stays on this node: all programs say which bytes that is.
@@ -74,6 +78,11 @@ impl Copy {
     /// Where bytes go that were asked for.
     pub(crate) fn room(&self, offset: u64, len: u64) -> Option<Span> {
         span(self.target.as_ref(), self.size, offset, len)
+    }
+
+    /// Whether the owner has not told yet that it is complete.
+    pub(crate) fn is_early(&self) -> bool {
+        self.early
     }
 
     /// Whether it lacks what other nodes have written, or its owner has given it up.
@@ -125,6 +134,11 @@ impl Copy {
     pub(crate) fn want(&mut self, wanting: Wanting) {
         wanting.extents.iter().for_each(|extent| self.pieces.want(*extent));
         self.wanting.push(wanting);
+    }
+
+    /// A program reads these bytes.
+    pub(crate) fn note_wanted(&mut self, extents: &[Extent]) {
+        extents.iter().for_each(|extent| self.pieces.note_wanted(*extent));
     }
 
     /// A program will want these bytes soon.

@@ -1,8 +1,8 @@
 //! Messages as they are encoded, and whatever else may come.
 
 use super::*;
-use crate::peers::Where;
 use crate::peers::differences::{Differences, extents, parts, places};
+use crate::peers::{Source, Where};
 use crate::seeds;
 use aggio_base::Extent;
 use proptest::prelude::*;
@@ -15,6 +15,7 @@ fn all() -> Vec<Message> {
         label: "model (rank 3)".into(),
     };
     let (mode, shared, early, keeps) = (0o644, true, false, true);
+    let (owner, series) = (|| String::from("node2 00ff"), || b"/d/f".to_vec());
     let away = Away { handle: 1, generation: 2, area: 3, size: 4, mode, shared, early, keeps };
     vec![
         Message::Join(9, who),
@@ -22,7 +23,7 @@ fn all() -> Vec<Message> {
         Message::Adopt { process: 1, ticket: 2, area: 3, write: true, tells: false },
         Message::Left(1, false),
         Message::Locate(1),
-        Message::Stored(1, 2),
+        Message::Stored(1, 2, series()),
         Message::Answer(1, b"reply".to_vec()),
         Message::Opened(1, away),
         Message::Data(1, 2),
@@ -43,7 +44,7 @@ fn all() -> Vec<Message> {
         Message::Offer(b"/d/f".to_vec(), away),
         Message::Caller("node2 00ff".into()),
         Message::Moved(1),
-        Message::Keeps(1),
+        Message::Keeps(1, 2),
         Message::Where(1),
         Message::Take { tag: 1, owner: "node2 00ff".into(), area: 2 },
         Message::Kept(1, 2),
@@ -52,6 +53,10 @@ fn all() -> Vec<Message> {
         Message::Rest(1, 2, 3),
         Message::Spill(1, "/d".into()),
         Message::Spilled(1, 28),
+        Message::Subscribe { owner: owner(), series: series(), number: 1, credit: 2 },
+        Message::Subscribed { owner: owner(), series: series(), number: 1, credit: 2, after: 3 },
+        Message::Push { owner: owner(), series: series(), number: 1, area: 2, report: 3, tag: 4 },
+        Message::Pushed(1, 2),
     ]
 }
 
@@ -77,7 +82,9 @@ fn seeds_of_the_fuzzer_are_messages_of_today() {
         let extent = Extent::new(3, 4);
         let (before, behind) = (Extent::new(0, 3), Extent::new(9, 5));
         let parts = vec![(before, None), (extent, Some(0)), (behind, None)];
-        let found = Where { nodes: vec![("node2 00ff".into(), 7)], parts }.encode();
+        let words = "node2 00ff".into();
+        let source = Source { words, area: 7, report: 1, announced: true };
+        let found = Where { announced: false, nodes: vec![source], parts }.encode();
         assert!(Where::decode(&found).is_ok());
         messages.chain([differences.into_body(), places(&[extent]), found]).collect()
     };
@@ -97,7 +104,7 @@ proptest! {
 
     #[test]
     fn whatever_comes_is_a_message_or_an_error(
-        which in 0..35_usize,
+        which in 0..39_usize,
         changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..64),
     ) {
