@@ -1,4 +1,4 @@
-//! What a container costs: index size, opening and writing, printed.
+//! The costs of a container: index size, opening and writing, printed.
 //!
 //! `cargo run --release -p agg-core --example blob_figures -- [--markdown] DIRECTORY [WRITERS
 //! [WRITES]]`
@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const HOW: Create = Create { mode: 0o600, exclusive: true, data_crc: false };
 
-/// What a document about the figures begins with.
+/// The beginning of a document about the figures.
 const HEAD: &str = "\
 # Containers
 
@@ -50,7 +50,7 @@ fn figures(mut arguments: impl Iterator<Item = String>) -> Result<()> {
     records(&place, 1 << 20, 512, false)
 }
 
-/// Every writer writes every so many-th record.
+/// Every writer writes records at a regular distance.
 fn regular(path: &Path, writers: u64, writes: u64) -> Result<()> {
     const RECORD: u64 = 16;
     let container = Container::create(path, &HOW)?;
@@ -114,7 +114,7 @@ fn irregular(path: &Path, pieces: u64) -> Result<()> {
     Ok(())
 }
 
-/// Opens a container and tells what that took.
+/// Opens a container and prints the time and the memory of the open.
 fn opened(path: &Path) -> Result<Reader> {
     let (start, before) = (Instant::now(), resident());
     let reader = Container::open(path)?.reader()?;

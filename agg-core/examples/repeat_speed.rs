@@ -1,5 +1,5 @@
-//! What it saves to repeat a collective call: threads on two nodes write and read the same pattern
-//! over and over, with and without memory of past calls, by turns:
+//! Measures the benefit of repeating a collective call: threads on two nodes write and read the
+//! same pattern over and over, with and without memory of past calls, by turns:
 //! `cargo run --release -p agg-core --example repeat_speed -- DIRECTORY`.
 
 use agg_core::datatype::Datatype;
@@ -87,7 +87,7 @@ fn play(
     }))
 }
 
-/// The times of the slowest rank on so many nodes; on none the ranks share no memory.
+/// The times of the slowest rank on this number of nodes; with 0 the ranks share no memory.
 fn measure(path: &str, nodes: usize, pieces: u64, regular: bool, write: bool) -> Result<[f64; 2]> {
     let how =
         OpenHow { path: path.into(), create: true, read: true, write: true, ..OpenHow::default() };

@@ -1,4 +1,5 @@
-//! What hosts use of the crates below: names only, no code. `ARCHITECTURE.md` shows the layers.
+//! The public interface for hosts: re-exported names only, no code. `ARCHITECTURE.md` shows the
+//! layers.
 
 pub use aggio_base::{
     Error, ErrorClass, Extent, Result, allocate, caches, diagnostics, error, error_classes, extent,

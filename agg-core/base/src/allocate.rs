@@ -1,15 +1,15 @@
-//! Memory that may not be to be had: whoever needs much asks first, and a no is an error.
+//! Fallible allocation of large memory: failure is an error.
 
 use crate::{Error, ErrorClass, Result};
 
-/// Asks whether so many bytes can be allocated now.
+/// Checks that this number of bytes can be allocated now.
 ///
 /// # Errors
 /// `NoMem` if they cannot.
 pub fn require(bytes: usize) -> Result<()> {
     let mut probe: Vec<u8> = Vec::new();
     let room = probe.try_reserve_exact(bytes);
-    // Compilers remove allocations that nobody uses.
+    // Compilers remove unused allocations.
     std::hint::black_box(&mut probe);
     room.map_err(|_| no_memory(bytes))
 }
@@ -23,7 +23,7 @@ pub fn zeros(bytes: usize) -> Result<Vec<u8>> {
     Ok(vec![0; bytes])
 }
 
-/// The error where there is no memory for so many bytes.
+/// The error if there is no memory for this number of bytes.
 pub fn no_memory(bytes: usize) -> Error {
     Error::new(ErrorClass::NoMem, format!("no memory for {bytes} bytes"))
 }

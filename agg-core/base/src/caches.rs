@@ -1,15 +1,15 @@
-//! What this computer keeps of a file after another computer has changed it.
+//! This computer's cached size and pages of a file that another computer may have changed.
 //!
-//! Clients of file servers give bytes from the kernel's page cache as long as they see no reason to
-//! ask: FUSE keeps pages across opens, NFS for some seconds. Where caches are not coherent, who
-//! opens or synchronises a file drops what is kept of it, size and pages, and the next reads ask
-//! the server. What was written here and is not on its way yet stays.
+//! Clients of file servers return bytes from the kernel's page cache without a request to the
+//! server: FUSE keeps pages across opens, NFS for some seconds. Where caches are not coherent, an
+//! open or a synchronisation drops the cached size and pages of the file, and the next reads ask
+//! the server. Local writes that have not been sent yet stay.
 
 use crate::{file_systems, os};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
-/// Whether what is kept of the file behind `fd`, which lies on `device`, may be older than the
+/// Whether cached pages of the file behind `fd`, which lies on `device`, may be older than the
 /// file.
 ///
 /// Where the device is one with a driver of its own (a disk), no system call is made: the file
@@ -23,25 +23,24 @@ pub fn has_no_disk(device: u64) -> bool {
     libc::major(device) == 0
 }
 
-/// Drops what this computer keeps of the file behind `fd`, if it may be older than the file.
-/// Nothing is lost if the kernel refuses; reads then give what they gave before.
+/// Drops cached pages of the file behind `fd`, if they may be older than the file. If the kernel
+/// refuses nothing is lost; reads then return the same bytes as before.
 pub fn renew(fd: RawFd, device: u64) {
     if may_be_stale(fd, device) {
         forget(fd);
     }
 }
 
-/// Drops what this computer keeps of the file behind `fd`, but what was written here and has not
-/// been passed on.
+/// Drops cached pages of the file behind `fd`, except local writes that have not been passed on.
 pub fn forget(fd: RawFd) {
     // The size first: the kernel drops pages of its own accord if it sees another one.
     let _ = os::ask_size(fd);
     let _ = os::drop_pages(fd);
 }
 
-/// Asks the server how long the file is that has the name in the directory `dir`, and which file
-/// has it if the one that this computer believes to have it is gone.
+/// Asks the server for the length of the file with this name in the directory `dir`, and for the
+/// file itself if the one cached under the name no longer exists.
 pub fn forget_name(dir: RawFd, name: &CStr) {
-    // The kernel repeats a look at a file that is gone, and asks for the name then.
+    // The kernel repeats a look-up of a file that no longer exists, and asks for the name then.
     let _ = os::ask_at(dir, name);
 }

@@ -1,4 +1,4 @@
-//! What is wrong in the settings and hints that users gave: collected first, reported elsewhere.
+//! Errors in the settings and hints of users: collected first, reported elsewhere.
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::log::{self, Level};
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Diagnostic {
     /// Where the value stood: a variable, a file, `MPI_Info`.
     pub source: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// Whether `AGGIO_STRICT=1` makes it fatal. An unknown key of the application is not: the
     /// standard lets programs set any key (MPI-4.1, 14.2.8).
@@ -33,7 +33,7 @@ impl Diagnostics {
         self.0.push(Diagnostic { source: source.into(), message, strict: true });
     }
 
-    /// A name that is unknown and was therefore ignored; `nearest` is what may have been meant.
+    /// Reports an unknown name that is ignored; `nearest` is a known name that may have been meant.
     pub fn unknown(&mut self, source: &str, what: &str, name: &str, nearest: Option<&str>) {
         let mut message = format!("unknown {what} {name:?} is ignored");
         if let Some(nearest) = nearest {

@@ -1,4 +1,4 @@
-//! What went wrong: an error class of the MPI standard, and who, where and why.
+//! An error: its class in the MPI standard, the rank, the place and the reason.
 
 use crate::Extent;
 use std::fmt;
@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// One failed operation: the class that the caller acts on, and the words that the user reads.
 ///
-/// Context is added on the way out with the `with_*` methods; what is known stays, the first
+/// Context is added on the way out with the `with_*` methods; existing context stays: the first
 /// (innermost) value of each field wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Fields>);
@@ -97,8 +97,8 @@ impl Error {
         self.0.errno
     }
 
-    /// The number by which a caller of the system's functions hears of it: that of its class where
-    /// the operating system gave none.
+    /// The `errno` for a caller of the system's functions: that of its class if the operating
+    /// system gave none.
     pub fn number(&self) -> i32 {
         match self.0.errno {
             0 => self.0.class.errno(),

@@ -4,8 +4,8 @@
 /// Hands the table of error classes to the macro `$then`.
 ///
 /// One row is: class, the name of its constant in lower case, its name in the standard without the
-/// prefix `MPI_`, what it means, the number by which a caller of system calls hears of it where the
-/// system gave none, and the numbers of the system that belong to it.
+/// prefix `MPI_`, its meaning, the `errno` for a caller of system calls if the system gave none,
+/// and the numbers of the system that belong to it.
 #[macro_export]
 macro_rules! error_classes {
     ($then:ident) => { $then! {
@@ -63,7 +63,7 @@ macro_rules! define {
                 match self { $(ErrorClass::$variant => $name),* }
             }
 
-            /// What the class means, in a few words.
+            /// The meaning of the class, in a few words.
             pub fn meaning(self) -> &'static str {
                 match self { $(ErrorClass::$variant => $meaning),* }
             }
@@ -77,8 +77,7 @@ macro_rules! define {
                 }
             }
 
-            /// The `errno` by which a caller of system calls hears of this class where the system
-            /// gave none.
+            /// The `errno` for a caller of system calls if the system gave none.
             pub fn errno(self) -> i32 {
                 match self { $(ErrorClass::$variant => libc::$errno),* }
             }

@@ -11,19 +11,19 @@ pub const LUSTRE: u32 = 0x0BD0_0BD0;
 /// The name of Lustre.
 pub const LUSTRE_NAME: &str = "lustre";
 
-/// What a computer keeps in memory of a file that another computer changes.
+/// The state of a computer's cached bytes of a file that another computer changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
-    /// Never old: the file is of this computer alone, or servers take back what they let keep.
+    /// Never old: the file is local, or servers revoke cached bytes.
     Current,
-    /// Old until somebody asks anew: the kernel looks now and then, or at opens, or never.
+    /// Old until the server is asked: the kernel does so now and then, or at opens, or never.
     Stale,
 }
 
 use Kept::{Current, Stale};
 
-/// File systems by the magic number that `fstatfs` reports: the names that users know them by, and
-/// what is kept of their files.
+/// File systems by the magic number that `fstatfs` reports: the usual names, and the state of
+/// cached bytes.
 const FILE_SYSTEMS: &[(u32, &str, Kept)] = &[
     (0x0102_1994, "tmpfs", Current),
     (0xEF53, "ext4", Current),
@@ -56,7 +56,7 @@ fn known(magic: u32) -> Option<&'static (u32, &'static str, Kept)> {
     FILE_SYSTEMS.iter().find(|(known, ..)| *known == magic)
 }
 
-/// The name users know a file-system type by; the number itself if we know none.
+/// The usual name of a file-system type; the number itself if it is unknown.
 pub fn name_of(magic: u32) -> String {
     match known(magic) {
         Some((_, name, _)) => (*name).to_owned(),
@@ -64,12 +64,12 @@ pub fn name_of(magic: u32) -> String {
     }
 }
 
-/// Whether what this computer keeps of files of this type may be old: also where nothing is known.
+/// Whether cached bytes of files of this type may be old; true for unknown types.
 pub fn may_be_stale(magic: u32) -> bool {
     known(magic).is_none_or(|(_, _, kept)| *kept == Stale)
 }
 
-/// The type of the file system of the file behind `fd`; `None` if the system refuses to tell.
+/// The type of the file system of the file behind `fd`; `None` if the system does not report it.
 pub fn magic(fd: RawFd) -> Option<u32> {
     os::fstatfs(fd).ok().map(|facts| facts.f_type as u32)
 }

@@ -1,4 +1,5 @@
-//! Which node a process is on: one answer for the ranks of a job, staged bytes and coupled files.
+//! The node that a process is on: one answer for the ranks of a job, staged bytes and coupled
+//! files.
 //!
 //! Two processes are on one node if they run under one boot of one kernel, see the same processes
 //! under the same numbers, and their host has one name. A name alone does not tell nodes apart: two
@@ -7,10 +8,10 @@
 
 use std::ffi::CStr;
 
-/// Files of which one has a number of the machine that no other has.
+/// Files with a number that is unique to the machine; the first readable one is used.
 const MACHINE: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// The name of this host; empty if the system does not tell it.
+/// The name of this host; empty if the system does not report it.
 pub fn name() -> Vec<u8> {
     let mut buffer = [0u8; 256];
     // SAFETY: the call writes at most the bytes of the buffer but the last, which stays zero.
@@ -21,7 +22,7 @@ pub fn name() -> Vec<u8> {
     }
 }
 
-/// Which boot of which kernel this is, as the kernel writes it; empty where it does not say.
+/// The identifier of the kernel's boot, as the kernel writes it; empty if not available.
 pub fn boot() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
@@ -34,8 +35,8 @@ pub fn boot_number() -> [u64; 2] {
     [(number >> 64) as u64, number as u64]
 }
 
-/// What the processes of one node have in common and those of no other node: boot, PID namespace
-/// and host name, at most 320 bytes. `None` where the system does not tell them.
+/// Properties that are equal for all processes of one node and differ between nodes: boot, PID
+/// namespace and host name, at most 320 bytes. `None` if the system does not report them.
 pub fn node() -> Option<Vec<u8>> {
     let (boot, namespace) = (boot(), std::fs::read_link("/proc/self/ns/pid").ok()?);
     let parts = [boot.as_bytes(), namespace.as_os_str().as_encoded_bytes(), &name()];
@@ -43,8 +44,8 @@ pub fn node() -> Option<Vec<u8>> {
     (!boot.is_empty()).then(|| parts.join(&0))
 }
 
-/// A number made of this machine's name and of the number that tells machines of one name
-/// apart, if it has one. It is the same after a restart of the machine.
+/// A number made of this machine's name and of the number that distinguishes machines of one name,
+/// if it has one. It is the same after a restart of the machine.
 pub fn machine() -> u64 {
     let machine = MACHINE.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_default();
     machine_of(&name(), machine.trim_ascii())

@@ -1,5 +1,4 @@
-//! SipHash-2-4: a digest under a key, which nobody who does not know the key can make another text
-//! have.
+//! SipHash-2-4: a keyed digest. Another text with the same digest cannot be found without the key.
 
 /// A key: 128 random bits.
 pub type Key = [u64; 2];

@@ -1,4 +1,4 @@
-//! What every layer of aggio needs: errors, ranges of bytes, messages, counters, system calls.
+//! Base of every layer of aggio: errors, ranges of bytes, messages, counters, system calls.
 
 pub mod allocate;
 pub mod caches;

@@ -25,9 +25,9 @@ pub enum Level {
     Error,
     /// Something was ignored or is worse than it could be.
     Warn,
-    /// What happens to each file.
+    /// Events of each file.
     Info,
-    /// What happens in each call.
+    /// Events of each call.
     Debug,
     /// Everything.
     Trace,
@@ -54,7 +54,7 @@ impl Level {
 /// Longest line in bytes; longer ones are cut. Up to `PIPE_BUF` a write to a pipe is never mixed
 /// with that of another process.
 const LINE_MAX: usize = 4096;
-/// Most different messages that [`once`] remembers, against a flood of them.
+/// Most different messages that [`once`] records, against a flood of them.
 const ONCE_MAX: usize = 4096;
 
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
@@ -63,7 +63,7 @@ static RANK: AtomicI64 = AtomicI64::new(-1);
 static FILE: Mutex<String> = Mutex::new(String::new());
 static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Writes a message if its level is wanted on this rank: `log!(Level::Warn, "{path}: ...")`.
+/// Writes a message if its level is enabled on this rank: `log!(Level::Warn, "{path}: ...")`.
 #[macro_export]
 macro_rules! log {
     ($level:expr, $($message:tt)+) => {
@@ -73,8 +73,8 @@ macro_rules! log {
     };
 }
 
-/// Waits until what was written to standard error has been read, if that is a pipe; a second at
-/// most. Of a job that ends itself, MPICH's launcher drops what it has not read.
+/// Waits until the reader of standard error has read everything, if it is a pipe; a second at most.
+/// When a job aborts, MPICH's launcher drops unread output.
 pub fn wait_for_reader() {
     let begun = Instant::now();
     let has_unread = || os::unread(libc::STDERR_FILENO).is_ok_and(|bytes| bytes > 0);
@@ -83,7 +83,7 @@ pub fn wait_for_reader() {
     }
 }
 
-/// Takes the wishes of `AGGIO_LOG` and `AGGIO_LOG_FILE`; an empty `file` is standard error.
+/// Applies `AGGIO_LOG` and `AGGIO_LOG_FILE`; an empty `file` is standard error.
 ///
 /// In the file's name `%h` stands for the host, `%p` for the process id, `%r` for the rank.
 pub fn configure(level: Level, all_ranks: bool, file: &str) {
@@ -115,7 +115,7 @@ pub fn problem(file: &str) -> Option<io::Error> {
     (answer != 0).then(io::Error::last_os_error)
 }
 
-/// Tells the rank of this process; until then it counts as rank 0 whose number is unknown.
+/// Sets the rank of this process; until then it counts as rank 0 with an unknown number.
 pub fn set_rank(rank: usize) {
     RANK.store(i64::try_from(rank).unwrap_or(i64::MAX), Relaxed);
 }
@@ -133,7 +133,7 @@ pub fn write(level: Level, message: fmt::Arguments<'_>) {
     emit(&line(&format!("{}: {message}", level.name())));
 }
 
-/// Writes a message that the user asked for (a report), whatever the level.
+/// Writes a message that the user requested (a report), at any level.
 pub fn report(message: fmt::Arguments<'_>) {
     emit(&line(&message.to_string()));
 }
@@ -151,7 +151,7 @@ pub fn once(level: Level, message: &str) {
     }
 }
 
-/// As [`once`], also on ranks that otherwise say nothing: of all ranks, only this one knows.
+/// As [`once`], also on ranks that otherwise are silent, for events that only this rank sees.
 pub fn once_on_any_rank(level: Level, message: &str) {
     if level != Level::Off && level as u8 <= LEVEL.load(Relaxed) && remember(message) {
         write(level, format_args!("{message}"));
@@ -164,7 +164,7 @@ fn remember(message: &str) -> bool {
     seen.len() < ONCE_MAX && seen.insert(message.into())
 }
 
-/// The line that carries `message`: who says it, control characters replaced, cut to `LINE_MAX`.
+/// The line for `message`: with its origin, control characters replaced, cut to `LINE_MAX`.
 fn line(message: &str) -> String {
     let rank = RANK.load(Relaxed);
     let who = if rank < 0 { String::new() } else { format!("r{rank} ") };
@@ -227,7 +227,7 @@ fn expand(name: &str) -> String {
     expanded
 }
 
-/// One write, repeated only if it was interrupted or cut short. Failures have no one to be told to.
+/// One write, repeated only if it was interrupted or cut short. Failures cannot be reported.
 fn write_fully(fd: libc::c_int, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the pointer and length describe `bytes`.

@@ -1,6 +1,6 @@
 //! System calls on raw descriptors: one safe function each, one attempt each unless said otherwise.
 //!
-//! Errors are what the system says, with its number.
+//! Errors are the system's, with its number.
 
 use crate::Extent;
 use std::ffi::{CStr, CString};
@@ -88,14 +88,14 @@ pub fn open_process(process: libc::pid_t) -> io::Result<OwnedFd> {
 /// The new descriptor that a call returned.
 fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     match RawFd::try_from(fd) {
-        // SAFETY: the descriptor is new and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Permissions that new files of this thread do not get, which calls tell only to those who change
-/// them; those of others if the system does not tell.
+/// The umask of this thread. A system call returns it only while changing it, so it is read from
+/// `/proc`; `0o077` if that fails.
 pub fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -110,7 +110,7 @@ pub fn access_mode(fd: RawFd) -> io::Result<i32> {
     Ok(flags & libc::O_ACCMODE)
 }
 
-/// Opens the file behind `fd` anew, whatever became of its name.
+/// Opens the file behind `fd` anew, even if its name has changed.
 pub fn reopen(fd: RawFd, flags: i32) -> io::Result<RawFd> {
     let path = CString::new(format!("/proc/self/fd/{fd}"))?;
     open(&path, flags | libc::O_CLOEXEC, 0)
@@ -167,7 +167,7 @@ pub fn append(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
-/// What the system knows of a file, as `fstat`.
+/// Properties of a file, as `fstat`.
 pub fn fstat(fd: RawFd) -> io::Result<libc::stat> {
     // SAFETY: all-zero bytes are a valid `stat`.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -176,8 +176,8 @@ pub fn fstat(fd: RawFd) -> io::Result<libc::stat> {
     Ok(stat)
 }
 
-/// What of a file never changes: its type, its numbers, and the length of its blocks; the rest is
-/// what this computer knows. The server is not asked.
+/// Properties of a file that never change: its type, its numbers, and the length of its blocks.
+/// Other fields are the cached ones of this computer. The server is not asked.
 pub fn lasting_facts(fd: RawFd) -> io::Result<libc::stat> {
     // SAFETY: all-zero bytes are a valid `statx`, which is plain numbers.
     let mut facts: libc::statx = unsafe { std::mem::zeroed() };
@@ -197,7 +197,7 @@ pub fn lasting_facts(fd: RawFd) -> io::Result<libc::stat> {
     Ok(stat)
 }
 
-/// What the system knows of the file system under a file, as `fstatfs`.
+/// Properties of the file system under a file, as `fstatfs`.
 pub fn fstatfs(fd: RawFd) -> io::Result<libc::statfs> {
     // SAFETY: all-zero bytes are a valid `statfs`.
     let mut facts: libc::statfs = unsafe { std::mem::zeroed() };
@@ -218,17 +218,17 @@ pub fn ioctl_with<const N: usize>(
     request: libc::c_ulong,
     argument: &[u8; N],
 ) -> io::Result<()> {
-    // A request that is unknown there may write: into a copy that nobody else has.
+    // A request that is unknown there may write: into a private copy.
     let mut argument = *argument;
-    // SAFETY: the kernel reads, and at most writes, the bytes of the local value, whose length the
-    // request's number and its first word tell.
+    // SAFETY: the kernel reads, and at most writes, the bytes of the local value; the request's
+    // number and its first word determine their number.
     status(unsafe { libc::ioctl(fd, request as _, argument.as_mut_ptr()) })
 }
 
-/// Bytes in a pipe that nobody has read yet.
+/// Unread bytes in a pipe.
 ///
 /// # Errors
-/// `ENOTTY` for what is no pipe.
+/// `ENOTTY` if it is not a pipe.
 pub fn unread(fd: RawFd) -> io::Result<u64> {
     if fstat(fd)?.st_mode & libc::S_IFMT != libc::S_IFIFO {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
@@ -246,8 +246,8 @@ pub fn ftruncate(fd: RawFd, size: u64) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::ftruncate(fd, size) }))
 }
 
-/// The size up to which this process may make files, memory files included. Who tries to make a
-/// larger one gets a signal as well as an error.
+/// The size up to which this process may make files, memory files included. Making a larger one
+/// raises a signal besides the error.
 pub fn largest_file() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: 0 };
     // SAFETY: the record outlives the call.
@@ -271,8 +271,8 @@ pub fn punch(fd: RawFd, range: Extent) -> io::Result<()> {
     uninterrupted(|| status(unsafe { libc::fallocate(fd, mode, start, len) }))
 }
 
-/// The first byte at or behind `offset` that may be stored, as far as the file system tells holes
-/// from data; `None` if there is none before the end of the file.
+/// The first byte at or behind `offset` that may be stored, as far as the file system distinguishes
+/// holes from data; `None` if there is none before the end of the file.
 pub fn next_data(fd: RawFd, offset: u64) -> io::Result<Option<u64>> {
     seek(fd, offset, libc::SEEK_DATA)
 }
@@ -295,7 +295,7 @@ fn seek(fd: RawFd, offset: u64, whence: libc::c_int) -> io::Result<Option<u64>> 
     }
 }
 
-/// Lets the kernel ask the server for the size of a file, whatever it knows.
+/// Makes the kernel ask the server for the size of a file, even if a size is cached.
 pub fn ask_size(fd: RawFd) -> io::Result<()> {
     ask_at(fd, c"")
 }
@@ -339,7 +339,7 @@ pub fn ofd_lock(
     uninterrupted(|| status(unsafe { libc::fcntl(fd, command, &raw const lock) }))
 }
 
-/// Whether such a lock of a kind would be had now.
+/// Whether such a lock of a kind is available now.
 pub fn ofd_would_lock(fd: RawFd, kind: libc::c_int, start: i64, len: i64) -> io::Result<bool> {
     let mut lock = flock(kind, start, len);
     // SAFETY: the kernel changes the local value.
@@ -379,8 +379,8 @@ pub struct Mapping {
     start: u64,
 }
 
-// SAFETY: an address range of the process, which any thread may unmap; through `&self` nobody
-// reaches its bytes but by raw pointers.
+// SAFETY: an address range of the process, which any thread may unmap; through `&self` its bytes
+// are reached by raw pointers only.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -401,8 +401,8 @@ impl Mapping {
         Ok(Self { address, len, start })
     }
 
-    /// Gets all pages at once, ready for being stored to if `for_stores`; an error if one cannot be
-    /// had. A system that knows no such call gets each page when it is touched.
+    /// Gets all pages at once, ready for being stored to if `for_stores`; an error if one is not
+    /// available. A system without such a call gets each page when it is touched.
     pub fn populate(&self, for_stores: bool) -> io::Result<()> {
         let advice = if for_stores { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
         // SAFETY: the pages are those of this mapping, and getting them changes no byte.

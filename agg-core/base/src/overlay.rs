@@ -1,9 +1,9 @@
-//! Ranges put over each other: of bytes in several of them the last one counts.
+//! Overlaid ranges: for bytes in several of them the last one counts.
 
 use crate::extent::Extent;
 use std::collections::BTreeMap;
 
-/// What is known of ranges of a file: by their starts, the ends and a value of each, apart.
+/// Disjoint ranges of a file with a value each, by their starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overlay<T>(BTreeMap<u64, (u64, T)>);
 
@@ -45,7 +45,7 @@ impl<T: Copy> Overlay<T> {
         self.0.insert(extent.offset, (extent.end(), value));
     }
 
-    /// Takes away what is there of a range.
+    /// Removes the parts of all ranges in `extent`.
     pub fn take(&mut self, extent: Extent) {
         if extent.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl<T: Copy> Overlay<T> {
         }
     }
 
-    /// What is left of the ranges in `extent`, in order.
+    /// The parts of the ranges in `extent`, in order.
     pub fn within(&self, extent: Extent) -> impl Iterator<Item = (Extent, T)> {
         let part = move |(start, (end, value)): (&u64, &(u64, T))| {
             (Extent::between(*start, *end).intersect(extent), *value)
@@ -71,7 +71,7 @@ impl<T: Copy> Overlay<T> {
         self.touching(extent).map(part).filter(|(part, _)| !part.is_empty())
     }
 
-    /// What is left of all ranges, in order.
+    /// All ranges that are left, in order.
     pub fn into_ranges(self) -> impl Iterator<Item = (Extent, T)> {
         self.0.into_iter().map(|(start, (end, value))| (Extent::between(start, end), value))
     }

@@ -95,8 +95,8 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// Directories whose files belong to the system, and beginnings of names of those that runtimes of
-/// MPI make for themselves.
+/// Directories of files that belong to the system, and beginnings of names of files that MPI
+/// runtimes make for themselves.
 const OF_THE_SYSTEM: &[&str] = &["/dev/", "/etc/", "/proc/", "/run/", "/sys/", "/usr/", "/lib"];
 const OF_RUNTIMES: &[&str] = &["ompi.", "openmpi-sessions", "pmix", "prte.", "mpich_"];
 
@@ -107,9 +107,9 @@ fn is_of_others(path: &str) -> bool {
 }
 
 impl Pattern {
-    /// As [`matches`](Pattern::matches), but files of the system and of runtimes are meant only by
-    /// patterns that begin with `/`: what is done to the files of a program must not be done to
-    /// those by chance.
+    /// As [`matches`](Pattern::matches), but files of the system and of runtimes match only
+    /// patterns that begin with `/`, so that a pattern for a program's files does not match them by
+    /// chance.
     pub fn means(&self, path: &str) -> bool {
         let absolute = self.tokens.first() == Some(&Token::Literal('/'));
         (absolute || !is_of_others(path)) && self.matches(path)
@@ -247,7 +247,7 @@ pub fn commas(text: &str) -> Vec<usize> {
 
 /// `path` without `.`, `..` and double slashes, made absolute with `directory` if it is relative.
 ///
-/// Symbolic links are not followed: patterns speak of names, not of what they lead to.
+/// Symbolic links are not followed: patterns apply to names, not to the targets of links.
 pub fn absolute(path: &str, directory: impl FnOnce() -> String) -> String {
     let full = if path.starts_with('/') { path.into() } else { format!("{}/{path}", directory()) };
     let mut parts: Vec<&str> = Vec::new();

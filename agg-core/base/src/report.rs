@@ -1,4 +1,4 @@
-//! What happened to one file: requests in, requests out, bytes, seconds.
+//! Counters and the report of one file: requests in, requests out, bytes, seconds.
 
 mod decided;
 mod json;
@@ -49,7 +49,7 @@ macro_rules! counters {
                 self.decided.add(&other.decided);
             }
 
-            /// The name of every value and what it counts, in declaration order.
+            /// The name and description of every value, in declaration order.
             pub const FIELDS: &'static [(&'static str, &'static str)] =
                 &[$((stringify!($field), concat!($($doc),+))),*];
 
@@ -90,7 +90,7 @@ counters! {
     deferred;
     /// Deferred writes that were kept in a file, because memory was full.
     spilled;
-    /// Times that a rank wrote its deferred data, or a part of what is staged.
+    /// Times that a rank wrote its deferred data, or a part of the staged data.
     flushes;
     /// Contiguous pieces of the file that the calls accessed.
     pieces_in;
@@ -120,9 +120,10 @@ counters! {
     calls_linked;
     /// Collective calls of a rank for one chunk, as HDF5 makes them chunk by chunk.
     calls_of_a_chunk;
-    /// Chunks that a rank moved by itself, in calls whose other chunks went through aggregators.
+    /// Chunks that a rank moved by itself, in calls with other chunks that went through
+    /// aggregators.
     chunks_alone;
-    /// Chunks of a rank that went through aggregators in calls whose chunks were known.
+    /// Chunks of a rank that went through aggregators in calls with known chunks.
     chunks_exchanged;
     /// Waits for a coupled file: each of its opens, and reads that asked another node for bytes.
     coupled_waits;
@@ -170,14 +171,14 @@ impl Counters {
         self.timed.store(true, Relaxed);
     }
 
-    /// Whether anybody wants to know times: asking the clock twice costs as much as a tenth of a
-    /// small transfer.
+    /// Whether times are taken: asking the clock twice costs as much as a tenth of a small
+    /// transfer.
     #[inline]
     pub fn is_timed(&self) -> bool {
         self.timed.load(Relaxed)
     }
 
-    /// The time now, if anybody wants to know times.
+    /// The time now, if times are taken.
     #[inline]
     pub fn now(&self) -> Option<Instant> {
         self.is_timed().then(Instant::now)
@@ -192,16 +193,16 @@ impl Counters {
     }
 }
 
-/// Whose counts a summary has.
+/// The ranks of the counts in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// All ranks closed the file together.
     All,
-    /// This rank had it open still when MPI or the process ended; nothing is known of the others.
+    /// This rank had it open still when MPI or the process ended; the other ranks are unknown.
     Rank(usize),
 }
 
-/// What is told about a file when it is closed.
+/// The form of the report about a file when it is closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Report {
     /// Nothing.
@@ -216,7 +217,7 @@ pub enum Report {
 /// The version of the object that `AGGIO_REPORT=json` writes.
 pub const VERSION: u32 = 2;
 
-/// What is told about a file when it is closed, on one rank for all.
+/// The report about a file when it is closed, on one rank for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
     /// The file's name.
@@ -225,11 +226,11 @@ pub struct Summary<'a> {
     pub driver: &'a str,
     /// Number of ranks that opened it.
     pub ranks: usize,
-    /// Whose counts these are.
+    /// The ranks of these counts.
     pub of: Of,
     /// Sums over these ranks.
     pub totals: Totals,
-    /// What became of a container when it was closed.
+    /// The form that a container got when it was closed.
     pub sealed: Option<&'a str>,
 }
 
@@ -325,7 +326,7 @@ impl Summary<'_> {
         json
     }
 
-    /// Writes what `wish` asks for, if anything.
+    /// Writes the report in the form of `wish`, if any.
     pub fn tell(&self, wish: Report) {
         match wish {
             Report::Off => {}

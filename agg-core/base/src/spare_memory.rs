@@ -1,4 +1,4 @@
-//! Memory that may be had before the kernel kills processes for it: of the machine, and of each
+//! Memory that can be allocated before the kernel kills processes: of the machine, and of each
 //! group of processes (cgroup) with a limit that this process belongs to.
 //!
 //! Pages of files that the kernel can drop count as free. An eighth of each amount is left for
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes that are taken before the kernel is asked again.
 const STEP: u64 = 4 << 20;
 
-/// So many processes may take a step before any of them asks again.
+/// Number of processes that may take a step before any of them checks again.
 const PROCESSES: u64 = 64;
 
 /// The text of a file of the kernel, if it is there.
@@ -34,7 +34,7 @@ fn spare() -> u64 {
     amounts(&read).map(spare).min().unwrap_or(u64::MAX)
 }
 
-/// What one process takes step by step.
+/// Memory of one process, allocated step by step.
 #[derive(Debug)]
 pub struct Allowance {
     /// Bytes that may be taken without a question.
@@ -84,8 +84,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line?.parse().ok()
 }
 
-/// The memory of the group that a line of `/proc/self/cgroup` names, and of those around it. A
-/// container may have its own group for the outermost one, and know no name for it.
+/// The memory of the group that a line of `/proc/self/cgroup` names, and of those around it. In a
+/// container its own group may be the outermost one, without a name.
 fn of_groups(line: &str, read: Read<'_>) -> Vec<Amount> {
     let mut parts = line.splitn(3, ':');
     let (_, Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {

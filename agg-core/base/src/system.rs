@@ -1,10 +1,10 @@
-//! System calls that no library stands before: for what must work before the C library's own
-//! functions are found.
+//! System calls without the C library, for code that must work before the C library's own functions
+//! are found.
 
 /// Calls the kernel; a result from -4095 to -1 is an error.
 ///
 /// # Safety
-/// The arguments are what the call demands.
+/// The arguments must be valid for the call.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
@@ -22,7 +22,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 /// Calls the kernel; a result from -4095 to -1 is an error.
 ///
 /// # Safety
-/// The arguments are what the call demands.
+/// The arguments must be valid for the call.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {

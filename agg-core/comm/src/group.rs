@@ -51,10 +51,10 @@ impl<T: crate::transport::Transport + ?Sized> Ranks for T {
 /// Bytes of a message that travel with its length; longer ones follow in pieces.
 const FIRST: usize = 1016;
 
-/// Largest single message, far below what an `int` count can say.
+/// Largest single message, far below the range of an `int` count.
 const PIECE: usize = 256 << 20;
 
-/// Sends `bytes`, whose length the receiver does not know.
+/// Sends `bytes`; the receiver need not know the length in advance.
 pub async fn send_framed(
     t: &(impl Ranks + ?Sized),
     to: usize,
@@ -72,7 +72,7 @@ pub async fn send_framed(
     Ok(())
 }
 
-/// Receives what [`send_framed`] sent.
+/// Receives a message of [`send_framed`].
 pub async fn recv_framed(t: &(impl Ranks + ?Sized), from: usize, tag: u32) -> Result<Vec<u8>> {
     let first = t.recv(from, tag, 8 + FIRST).await?;
     let short = || Error::new(ErrorClass::Intern, "a message without its length").with_rank(from);
@@ -116,7 +116,7 @@ pub async fn barrier(t: &(impl Ranks + ?Sized), tag: u32) -> Result<()> {
     Ok(())
 }
 
-/// Gives every rank the `bytes` of rank `root`; what the other ranks pass is ignored.
+/// Sends the `bytes` of rank `root` to every rank; the argument of the other ranks is ignored.
 pub async fn bcast(
     t: &(impl Ranks + ?Sized),
     tag: u32,
@@ -248,7 +248,7 @@ pub async fn agree(t: &(impl Ranks + ?Sized), tag: u32, local: Result<()>) -> Re
     agree_on(t, tag, local.err().map(|error| (t.rank(), error))).await
 }
 
-/// As [`agree`], of ranks that speak for others: the error comes with the rank that failed.
+/// As [`agree`], for ranks that represent others: the error comes with the rank that failed.
 pub async fn agree_on(
     t: &(impl Ranks + ?Sized),
     tag: u32,

@@ -1,15 +1,15 @@
 //! Several open files on one transport: each has message tags of its own, a *lane*.
 //!
-//! Opens on one transport follow each other in the same order on all ranks, so they share one
-//! small set of tags. Operations on *different* files keep no order between ranks, and closes are
-//! such operations: which lanes are free differs from rank to rank. So rank 0 chooses a lane that
-//! is free on rank 0 and tells it with the news of the open; every other rank waits until the lane
-//! is free there too, which it soon is: rank 0 has ended the close of the file before, so all
-//! ranks are in that close already, with nothing left to wait for. From then on the argument of
-//! [`crate::tags`] holds: messages with equal tags between two ranks arrive in order, and each
-//! rank begins with the new file only after it has ended the old one.
+//! Opens on one transport follow each other in the same order on all ranks, so they share one small
+//! set of tags. Operations on *different* files keep no order between ranks, and closes are such
+//! operations: which lanes are free differs from rank to rank. So rank 0 chooses a lane that is
+//! free on rank 0 and sends its number with the result of the open; every other rank waits until
+//! the lane is free there too, which it soon is: rank 0 has ended the close of the file before, so
+//! all ranks are in that close already, with nothing left to wait for. From then on the argument of
+//! [`crate::tags`] holds: messages with equal tags between two ranks arrive in order, and each rank
+//! begins with the new file only after it has ended the old one.
 //!
-//! The lane's number also tells which word of the shared memory is the file's.
+//! The lane's number also selects the file's word of the shared memory.
 
 use crate::tags::{TagBlock, Tags};
 use crate::task::pause;
@@ -38,8 +38,8 @@ enum State {
     Retired,
 }
 
-/// The lane of one file. Whoever ends the file in order calls [`Lane::release`]; a lane that is
-/// only dropped is not used again.
+/// The lane of one file. Call [`Lane::release`] after an orderly close; a lane that is only dropped
+/// is not used again.
 #[derive(Debug)]
 pub struct Lane {
     lanes: Arc<Lanes>,
@@ -61,7 +61,8 @@ impl Lanes {
         &self.opening
     }
 
-    /// Takes a lane that is free on this rank; on rank 0 only, which tells the others.
+    /// Takes a lane that is free on this rank; only for rank 0, which sends the number to the
+    /// others.
     pub fn choose(self: &Arc<Self>) -> Option<Lane> {
         let mut states = self.states();
         let number = (1..COUNT).find(|n| states[*n as usize] == State::Free)?;

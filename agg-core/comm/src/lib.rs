@@ -1,5 +1,5 @@
-//! Ranks together: the transport, collective steps, memory of a node, futures and workers. Knows
-//! no files and no MPI.
+//! Communication of ranks: the transport, collective steps, memory of a node, futures and workers.
+//! Independent of files and of MPI.
 
 pub mod asks;
 pub mod group;

@@ -1,9 +1,9 @@
-//! The first and the last step of a collective operation: all ranks hear what all bring, and all
-//! end with one result.
+//! The first and the last step of a collective operation: all ranks exchange their arguments, and
+//! all end with one result.
 //!
-//! The ranks of a node meet in its memory; then the leaders of the nodes, the lowest ranks, tell
-//! each other in messages what their nodes bring, and leave what they heard in the memory. Without
-//! memory all ranks exchange messages.
+//! The ranks of a node meet in its memory; then the leaders of the nodes, the lowest ranks,
+//! exchange the combined arguments of their nodes in messages, and leave those of all nodes in the
+//! memory. Without memory all ranks exchange messages.
 
 use crate::group::{self, Ranks};
 use crate::node::{Board, Map, Met, Node, Operation};
@@ -14,7 +14,7 @@ use crate::transport::Transport;
 use aggio_base::error::{Error, ErrorClass, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The step whose tag tells that an operation is next.
+/// The step whose tag announces the next operation.
 const NEXT: u32 = TagBlock::WIDTH - 1;
 
 /// One collective operation. At most one for each [`TagBlock`].
@@ -39,12 +39,12 @@ impl Drop for Meeting<'_> {
     }
 }
 
-/// What ranks bring to a meeting: the sum of what each of them does.
+/// Combined arguments of the ranks in a meeting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
-    /// Six numbers, whose meaning the operation knows.
+    /// Six numbers, with a meaning for each operation.
     pub numbers: [u64; 6],
-    /// Eight bits, whose meaning the operation knows.
+    /// Eight bits, with a meaning for each operation.
     pub flags: u8,
     /// The number of a past operation that all of these ranks repeat, below 2^48; 0 is none.
     pub past: u64,
@@ -54,13 +54,13 @@ pub struct Brought {
     stranger: Option<u32>,
 }
 
-/// What a rank hears at a meeting.
+/// The result of a meeting on a rank.
 #[derive(Debug)]
 pub struct Heard {
     /// The parts of the ranks of this node, end to end, in rank order; of all ranks if they share
     /// no memory.
     pub members: Vec<u8>,
-    /// What each node brings; of all ranks together if they share no memory.
+    /// The combined arguments of each node; of all ranks together if they share no memory.
     pub nodes: Vec<Brought>,
 }
 
@@ -113,10 +113,10 @@ impl<'a> Meeting<'a> {
         Self { transport, tags, operation }
     }
 
-    /// Waits until all ranks are at the operation that `tags` belong to, and tells them of `mine`,
-    /// whose last byte holds the kind of the operation in its upper six bits; `sum` puts the parts
-    /// of several ranks together. Where all ranks share one memory, `over` says of their parts
-    /// whether nothing is left to do: then the meeting is only good for being dropped.
+    /// Waits until all ranks are at the operation of `tags`, and exchanges `mine`. The last byte of
+    /// `mine` holds the kind of the operation in its upper six bits; `sum` combines the parts of
+    /// several ranks. If all ranks share one memory, `over` says for their parts whether nothing is
+    /// left to do: then the caller may only drop the meeting.
     ///
     /// # Errors
     /// `Other`, on all ranks, if they are in operations of different kinds.
@@ -226,7 +226,7 @@ impl<'a> Meeting<'a> {
             operation.end(local, false).await?;
             return operation.verdict().await;
         };
-        // Other nodes hear of a member that has ended as of any other failure.
+        // Other nodes receive the end of a member as any other failure.
         let ended = operation.end(local, true).await;
         let failed = ended.unwrap_or_else(|e| Some((e.rank().unwrap_or(0), e)));
         let all = group::agree_on(&leaders, tag, failed).await;
@@ -235,8 +235,8 @@ impl<'a> Meeting<'a> {
     }
 }
 
-/// Claims the place of an operation that all ranks of this node are at as soon as those of all
-/// nodes are; what each node brings.
+/// Claims the place of an operation that all ranks of this node have begun, once those of all nodes
+/// have; returns the combined arguments of each node.
 ///
 /// Several operations may be under way, and the memory of a node has room for a few. The first node
 /// decides which is next, so that no two nodes wait for each other.
@@ -267,7 +267,7 @@ async fn meet_others<'a>(
     Ok((operation, Brought::all_from_bytes(&news)))
 }
 
-/// Completes `sum` with the kinds of the parts; `rank` knows whose part is in which place.
+/// Completes `sum` with the kinds of the parts; `rank` maps the place of a part to its rank.
 fn of_one_kind(parts: &[u8], len: usize, sum: Brought, rank: impl Fn(usize) -> usize) -> Brought {
     let mut kinds = parts.chunks_exact(len.max(1)).map(kind_of);
     let kind = kinds.next().unwrap_or(0);

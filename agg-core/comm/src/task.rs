@@ -1,8 +1,8 @@
 //! Running engine futures: every operation is one `async` body, whether the caller blocks or not.
 //!
 //! A blocking call drives its future with [`block_on`]; a nonblocking call keeps the boxed future
-//! and polls it from later calls. Futures here are woken by nobody but the poller, unless a
-//! transport registers wakers of its own.
+//! and polls it from later calls. Only the poller wakes futures here, unless a transport registers
+//! wakers of its own.
 
 pub mod place;
 
@@ -44,7 +44,7 @@ pub fn block_on<T>(future: impl Future<Output = T>, mut idle: impl FnMut(u32)) -
     }
 }
 
-/// A word of shared memory whose change the future that was polled last waits for.
+/// A word of shared memory; the future that was polled last waits for it to change.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleep {
     address: usize,
@@ -59,15 +59,14 @@ impl Sleep {
         crate::node::sleep(self.address, self.seen, most);
     }
 
-    /// Whether ranks of other nodes take part in what is waited for: their messages need this
-    /// process.
+    /// Whether the wait is for ranks of other nodes, too: their messages need this process.
     #[inline]
     pub fn is_among_nodes(self) -> bool {
         self.among_nodes
     }
 }
 
-/// What a thread's future waits for.
+/// The words that a thread's future waits for.
 #[derive(Clone, Copy)]
 enum Waits {
     Nothing,
@@ -79,8 +78,8 @@ thread_local! {
     static SLEEP: Cell<Waits> = const { Cell::new(Waits::Nothing) };
 }
 
-/// What the future that this thread polled last waits for, if that is a single word of shared
-/// memory: its poller may [sleep](Sleep::wait) instead of polling again and again.
+/// The single word of shared memory that the future polled last on this thread waits for, if it
+/// waits for nothing else: its poller may [sleep](Sleep::wait) instead of polling again and again.
 #[inline]
 pub fn take_sleep() -> Option<Sleep> {
     match SLEEP.replace(Waits::Nothing) {
@@ -108,14 +107,14 @@ fn wait_for(wanted: Sleep) {
     });
 }
 
-/// To be called by a future that waits for something else than a word of shared memory: whoever
-/// polls it must not sleep until some word changes.
+/// To be called by a future that waits for something other than a word of shared memory: its poller
+/// must not sleep until some word changes.
 #[inline]
 pub fn poll_again() {
     SLEEP.set(Waits::Several);
 }
 
-/// Remembers that a future asked to be polled again.
+/// Records that a future asked to be polled again.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {

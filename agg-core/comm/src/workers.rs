@@ -24,21 +24,20 @@ use crate::task;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Counts what workers have to tell: an operation has ended, settled, or needs the program's
-/// threads.
+/// Counts events of workers: an operation has ended, settled, or needs the program's threads.
 static EVENTS: AtomicU32 = AtomicU32::new(0);
 
-/// The number of things that workers have told so far. Read it before looking what they are.
+/// The number of events of workers so far. Read it before looking for changes.
 pub fn events() -> u32 {
     EVENTS.load(Ordering::SeqCst)
 }
 
-/// Sleeps until a worker has something to tell that `seen` does not count, at most for `most`.
+/// Sleeps until there is an event of a worker that `seen` does not count, at most for `most`.
 pub fn rest(seen: u32, most: Duration) {
     crate::node::sleep(EVENTS.as_ptr() as usize, seen, most);
 }
 
-/// To be called by a future that waits for what workers tell.
+/// To be called by a future that waits for the next event of a worker.
 pub fn sleep_until_told(seen: u32) {
     task::sleep_until_changed(&EVENTS, seen);
 }

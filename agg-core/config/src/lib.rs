@@ -1,4 +1,4 @@
-//! What users ask for: hints, environment variables and rules, read from every source.
+//! Configuration by users: hints, environment variables and rules, read from every source.
 
 pub mod hints;
 pub mod rules;

@@ -1,13 +1,13 @@
-//! `AGGIO_POSIX`: which files of ordinary programs are served, and what is promised for each.
+//! `AGGIO_POSIX`: the files of ordinary programs that are served, and the consistency of each.
 
 use aggio_base::pattern::{Pattern, commas};
 
 /// When bytes that a program has written reach the kernel, where others see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// At once: nothing is held back.
+    /// At once: no write is buffered.
     Posix,
-    /// Before the process can tell anybody of them in a way that the library sees.
+    /// Before the process can notify another one of them in a way that the library sees.
     Causal,
     /// When the file is closed or synchronised, and before fork, exec and exit.
     Close,
@@ -30,9 +30,9 @@ impl Mode {
 /// One rule: files of these names are served in this mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Which names.
+    /// The names that the rule applies to.
     pub pattern: Pattern,
-    /// What is promised.
+    /// The consistency of these files.
     pub mode: Mode,
 }
 

@@ -19,10 +19,10 @@ use couple::{CoupleLink, CoupleRule};
 use sets::SetRule;
 use stage::StagePlace;
 
-/// The directory of what is written and not yet in its file, if no other one is named.
+/// The default directory for written bytes that are not yet in their file.
 pub const SPOOL: &str = "/dev/shm";
 
-/// What the environment asks for.
+/// The settings from the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `AGGIO`: whether MPI-IO is served by aggio at all.
@@ -37,11 +37,11 @@ pub struct Settings {
     pub agent: String,
     /// `AGGIO_COUPLE`: which files programs exchange in memory, and how.
     pub couple: Vec<CoupleRule>,
-    /// What is wrong in rules of coupled files that are void, until it is told.
+    /// Errors in rules of coupled files, which void these rules; kept until they are reported.
     couple_faults: Vec<String>,
     /// `AGGIO_COUPLE_DIR`: where such programs find each other; empty for the user's own place.
     pub couple_dir: String,
-    /// `AGGIO_COUPLE_LINK`: by what agents of several nodes reach each other.
+    /// `AGGIO_COUPLE_LINK`: the transport between agents of several nodes.
     pub couple_link: CoupleLink,
     /// `AGGIO_COSTS`: whether plans follow the times that requests take, or only assumptions.
     pub measures: bool,
@@ -57,15 +57,15 @@ pub struct Settings {
     pub posix: Vec<Rule>,
     /// `AGGIO_SETS`: which sets of netCDF files are shown as one file.
     pub sets: SetRule,
-    /// `AGGIO_SPOOL`: the directory of what is written and not yet in its file.
+    /// `AGGIO_SPOOL`: the directory for written bytes that are not yet in their file.
     pub spool: String,
     /// `AGGIO_STAGE`: where small writes are staged.
     pub stage: StagePlace,
-    /// `AGGIO_REPORT`: what is told about a file when it is closed.
+    /// `AGGIO_REPORT`: the report about a file when it is closed.
     pub report: Report,
     /// `AGGIO_STRICT`: whether a bad setting or hint ends the program at its start.
     pub strict: bool,
-    /// `MPICH_MPIIO_HINTS_DISPLAY` or `ROMIO_PRINT_HINTS`: the hints in force are told at open.
+    /// `MPICH_MPIIO_HINTS_DISPLAY` or `ROMIO_PRINT_HINTS`: the hints in force are reported at open.
     pub display_hints: bool,
 }
 
@@ -97,22 +97,22 @@ impl Default for Settings {
     }
 }
 
-/// What the table says about one environment variable.
+/// The declaration of one environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
     /// The accepted form of its value.
     pub accepted: &'static str,
-    /// What holds if it is not set.
+    /// The value if it is not set, in words.
     pub default: &'static str,
-    /// What it does.
+    /// The effect of the variable.
     pub doc: &'static str,
     set: fn(&mut Settings, &str) -> bool,
 }
 
 impl Variable {
-    /// What the variable does, on one line.
+    /// The effect of the variable, on one line.
     pub fn sentence(&self) -> String {
         self.doc.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -142,13 +142,14 @@ variables! {
     /// New files that match become blob containers: directories in which every writer appends to a
     /// log of its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
     /// With `e3sm` a netCDF file of an MPI program becomes blobs of E3SM-IO when it is closed, one
-    /// of each node or as many as `blobs=` says; with `e3sm-h5` they are HDF5 files. What these
-    /// cannot express stays a container. With `close` or `causal` writes of programs without MPI
-    /// wait in the spool until many become one frame, as `AGGIO_POSIX` says of these modes.
+    /// of each node or as many as `blobs=` says; with `e3sm-h5` they are HDF5 files. A file that
+    /// these formats cannot express stays a container. With `close` or `causal` writes of programs
+    /// without MPI wait in the spool until many become one frame, as in these modes of
+    /// `AGGIO_POSIX`.
     AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file",
         |s, text| blobs::set(&mut s.blobs, text);
-    /// What requests are taken to cost: what was `measured` in this run, or what is `assumed` of
-    /// the kind of file system, so that each run makes the same plans.
+    /// The costs of requests in plans: as `measured` in this run, or as `assumed` for the kind of
+    /// file system, so that each run makes the same plans.
     AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
     /// The program that serves coupled files: `aggio`, or another name for it. If not set, it is
     /// looked for beside the library and in `PATH`.
@@ -156,34 +157,34 @@ variables! {
         |s, text| absolute(&mut s.agent, text);
     /// Files that programs exchange in memory instead of on disk: each time one program makes such
     /// a file is a generation, and the n-th open of a program that reads it gets the n-th. Options:
-    /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that
-    /// nobody has read; with `ready=sync` a generation may be read when it was synchronised, before
-    /// it is closed, and with `ready=step` the records of netCDF files while others are written,
-    /// where `numrecs` says whether who asks for more waits; `persist=yes` also stores each
-    /// generation under its name on disk, and `persist=after` when its last reader is done;
-    /// `budget` limits the memory of all, and when it is used up, complete ones move to the
-    /// directory of `spill`; without one, or if that is full, a writer waits before it makes
-    /// another one, or with `full=drop` the oldest is given up; with `level=process` complete ones
-    /// are in that directory, where they survive the agent; `on_writer_death` says what waiting
-    /// readers learn when a writer dies: an error, nothing until another one writes, or what is in
-    /// the file on disk.
+    /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that no
+    /// program has read; with `ready=sync` a generation may be read when it was synchronised,
+    /// before it is closed, and with `ready=step` the records of netCDF files while others are
+    /// written, where `numrecs` says whether a reader that asks for more records waits;
+    /// `persist=yes` also stores each generation under its name on disk, and `persist=after` when
+    /// its last reader is done; `budget` limits the memory of all, and when it is used up, complete
+    /// ones move to the directory of `spill`; without one, or if that is full, a writer waits
+    /// before it makes another one, or with `full=drop` the oldest is given up; with
+    /// `level=process` complete ones are in that directory, where they survive the agent;
+    /// `on_writer_death` says how waiting readers go on when a writer dies: with an error, with the
+    /// generation of another writer, or with the file on disk.
     AGGIO_COUPLE: "PATTERN[:gen=next|latest][:ready=close|sync|step]\
         [:numrecs=wait|now][:keep=read|N][:persist=no|yes|after][:budget=SIZE]\
         [:spill=DIRECTORY][:level=memory|process][:full=wait|drop]\
         [:on_writer_death=error|wait|file],..." = "no file",
         set_couple;
-    /// Where programs find those that they exchange files with: a directory of the user's, which
-    /// nobody else may enter. It is made if it is missing.
+    /// Where coupled programs find each other: a directory of the user, closed to all others. It is
+    /// made if it is missing.
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
         = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
         |s, text| absolute(&mut s.couple_dir, text);
-    /// By what agents of several nodes reach each other, the same on all nodes; read when an agent
+    /// The transport between agents of several nodes, the same on all nodes; read when an agent
     /// starts. UCX has to be installed, and its ports must be out of the reach of strangers: UCX
-    /// parses what they send before they have proved who they are.
+    /// parses messages before their senders are authenticated.
     AGGIO_COUPLE_LINK: "tcp or ucx" = "tcp",
         |s, text| CoupleLink::named(text).map(|link| s.couple_link = link).is_some();
-    /// Files of MPI programs whose writes wait, copied, until the file is synchronised or closed,
-    /// or read: many small writes become one collective one. Sets the hint `aggio_defer`.
+    /// Files of MPI programs with buffered writes, until the file is synchronised or closed, or
+    /// read: many small writes become one collective one. Sets the hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |s, _| s.stage.begin();
     /// Only files that match one of these patterns are served by aggio.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
@@ -204,12 +205,12 @@ variables! {
     /// `%p` for the process id, `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
         |s, text| { text.clone_into(&mut s.log_file); true };
-    /// Whether MPI programs are given `nc_driver=mpiio` in `PNETCDF_HINTS`, behind what is there:
-    /// newer PnetCDF has an I/O layer of its own, and only MPI-IO comes to aggio. A layer that the
+    /// Whether MPI programs get `nc_driver=mpiio` in `PNETCDF_HINTS`, behind its value: newer
+    /// PnetCDF has an I/O layer of its own, and only MPI-IO is served by aggio. A layer that the
     /// user chose there stays.
     AGGIO_PNETCDF_HINTS: "on or off" = "on", |s, text| flag(&mut s.pnetcdf_hints, text);
-    /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and what is
-    /// promised for them: `posix`, `causal` or `close`. The first rule that names a file counts.
+    /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and their
+    /// consistency: `posix`, `causal` or `close`. The first rule that names a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
     /// Sets of netCDF files that MPI programs read as the one file that they stand for: `on`, those
     /// without a file of that name; patterns, those that match, also in the place of the master
@@ -220,7 +221,7 @@ variables! {
     /// program that was killed, `aggio recover` finds them there. A directory in memory.
     AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
         |s, text| absolute(&mut s.spool, text);
-    /// What is told when a file is closed: requests in and out, bytes, seconds. `on` writes a line
+    /// The report when a file is closed: requests in and out, bytes, seconds. `on` writes a line
     /// for people, `json` a line for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
     /// Where small writes to files of `AGGIO_DEFER` wait until the file is synchronised or closed,
@@ -237,12 +238,12 @@ variables! {
     AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);
     /// Hints in the form of Cray MPICH, as `AGGIO_HINTS`, which wins over it.
     MPICH_MPIIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
-    /// Whether the hints in force are told when a file is opened.
+    /// Whether the hints in force are reported when a file is opened.
     MPICH_MPIIO_HINTS_DISPLAY: "on or off" = "off", show_hints;
     /// A file of hints, `key value` a line, below those of the application. If not set,
     /// `/etc/romio-hints` is read.
     ROMIO_HINTS: "a file name" = "/etc/romio-hints", |_, _| true;
-    /// Whether the hints in force are told when a file is opened.
+    /// Whether the hints in force are reported when a file is opened.
     ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
 }
 
@@ -250,7 +251,7 @@ variables! {
 const TEST_PREFIXES: &[&str] =
     &["AGGIO_TEST", "AGGIO_BENCH", "AGGIO_BLESS", "AGGIO_CONFORMANCE", "AGGIO_LIBRARY"];
 
-/// Where launchers tell a process its rank, before MPI does.
+/// Variables in which launchers pass a process its rank, before MPI does.
 const RANK_VARIABLES: &[&str] =
     &["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "SLURM_PROCID"];
 
@@ -263,8 +264,8 @@ impl Settings {
 
     /// Reads every variable of the table.
     ///
-    /// `variable` looks one up; `names` are the names of all variables there are, among which
-    /// misspelled ones are found. What is wrong goes to `complaints` and changes nothing.
+    /// `variable` looks one up; `names` are the names of all variables of the environment, which
+    /// are searched for misspelled ones. Errors go to `complaints` and change nothing.
     pub fn read(
         variable: &dyn Fn(&str) -> Option<String>,
         names: &[String],
@@ -344,12 +345,12 @@ pub fn process_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// This process' rank as its launcher tells it, before `MPI_Init`; `None` outside of a job.
+/// This process' rank according to its launcher, before `MPI_Init`; `None` outside of a job.
 pub fn launcher_rank(variable: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
     RANK_VARIABLES.iter().find_map(|name| variable(name)?.trim().parse().ok())
 }
 
-/// The working directory; empty if it is gone.
+/// The working directory; empty if it no longer exists.
 pub fn working_directory() -> String {
     std::env::current_dir().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -374,7 +375,7 @@ fn set_costs(settings: &mut Settings, text: &str) -> bool {
     true
 }
 
-/// What is wrong makes single rules void, which is told rule by rule.
+/// An error voids a single rule and is reported for that rule.
 fn set_couple(settings: &mut Settings, text: &str) -> bool {
     settings.couple_faults = couple::set(&mut settings.couple, text);
     true

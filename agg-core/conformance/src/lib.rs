@@ -1,12 +1,12 @@
 //! The contract of a storage driver, as a suite of checks.
 //!
-//! A [`Driver`] is correct if [`check`] finds nothing broken in it. The suite knows a driver only
-//! through [`Subject`]: how a file is opened and deleted. It writes and reads real files through
-//! it, from one thread and from several, and compares every byte with a model in memory.
+//! A [`Driver`] is correct if [`check`] finds nothing broken in it. The suite uses a driver only
+//! through [`Subject`], which opens and deletes files. It writes and reads real files through it,
+//! from one thread and from several, and compares every byte with a model in memory.
 //!
 //! ```text
 //! check(&subject).assert_holds();            // a driver that reads and writes
-//! check_reading(&subject, "name", &bytes);   // one that only reads what is there
+//! check_reading(&subject, "name", &bytes);   // one that only reads existing files
 //! ```
 //!
 //! `docs/drivers.md` shows a whole driver of about a hundred lines that holds the contract.
@@ -36,8 +36,8 @@ pub fn check(subject: &dyn Subject) -> Report {
     report
 }
 
-/// Checks the part of the contract that concerns reading, on the file `name` whose content is
-/// `bytes`. Two readers and several threads read it; nothing is written.
+/// Checks the part of the contract that concerns reading, on the file `name` with content `bytes`.
+/// Two readers and several threads read it; nothing is written.
 pub fn check_reading(subject: &dyn Subject, name: &str, bytes: &[u8]) -> Report {
     let mut report = Report::default();
     for clause in READING {

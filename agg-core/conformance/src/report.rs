@@ -1,13 +1,13 @@
-//! What the suite has found.
+//! The findings of the suite.
 
 use std::fmt;
 
 /// A clause that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// What the contract says.
+    /// The clause of the contract.
     pub clause: &'static str,
-    /// What the driver did.
+    /// The deviation of the driver.
     pub why: String,
 }
 

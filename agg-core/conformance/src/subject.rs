@@ -1,4 +1,4 @@
-//! What the suite needs to know of a driver.
+//! The interface between the suite and a driver.
 
 use agg_core::Result;
 use agg_core::driver::{Driver, OpenHow};
@@ -17,8 +17,8 @@ pub trait Subject: Sync {
     /// Those that the driver reports.
     fn delete(&self, name: &str) -> Result<()>;
 
-    /// Opens a new file `name` on storage that has room for `room` bytes of data; `None` if such
-    /// storage is not to be had, and what happens on a full one is not checked.
+    /// Opens a new file `name` on storage with room for `room` bytes of data; `None` if no such
+    /// storage is available; then behaviour on full storage is not checked.
     fn full(&self, name: &str, room: u64) -> Option<Result<Box<dyn Driver>>> {
         let _ = (name, room);
         None

@@ -49,7 +49,7 @@ fn ordinary_files_hold_the_contract() {
     check(&Prefixed::new("ufs:")).assert_holds();
 }
 
-/// Ordinary files whose writes are all staged.
+/// Ordinary files; all their writes are staged.
 struct Staging(Prefixed, Drivers);
 
 impl Staging {
@@ -103,7 +103,7 @@ fn the_test_driver_holds_the_contract_also_on_a_full_disk() {
     assert!(report.held.iter().any(|clause| clause.contains("full disk")), "{report}");
 }
 
-/// Files of the test driver whose attempts are short and interrupted.
+/// Files of the test driver with short and interrupted attempts.
 struct Interrupted(Prefixed);
 
 impl Subject for Interrupted {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 macro_rules! faults {
     ($($fault:ident),*) => {
-        /// What is wrong.
+        /// The planted fault.
         #[derive(Clone, Copy, Debug, PartialEq)]
         enum Fault { $($fault),* }
 

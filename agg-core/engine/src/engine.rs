@@ -1,4 +1,4 @@
-//! What a host tells the engine, and what the open files of an engine share.
+//! The engine: drivers, formats and layouts registered by its host, and state shared by open files.
 
 use crate::file::Deferring;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -9,20 +9,20 @@ use aggio_store::driver::Drivers;
 use std::fmt;
 use std::sync::Arc;
 
-/// An engine: the drivers, formats and layouts that it knows, and its threads. Several engines in
-/// one process do not know each other; they see each other's files as those of another process.
+/// An engine: drivers, formats and layouts, and threads. Several engines in one process are
+/// independent; each sees the files of another as those of another process.
 #[derive(Default)]
 pub struct Engine {
     drivers: Arc<Drivers>,
     formats: Formats,
     recaster: Option<&'static dyn Recaster>,
     workers: Workers,
-    /// Open files whose writes may wait.
+    /// Open files that accept deferred writes.
     pub(crate) deferring: Deferring,
 }
 
 impl Engine {
-    /// An engine with these drivers, which knows no formats and no layouts of sets.
+    /// An engine with these drivers, without formats and layouts of sets.
     pub fn new(drivers: Drivers) -> Self {
         Self { drivers: Arc::new(drivers), ..Self::default() }
     }
@@ -60,10 +60,10 @@ impl Engine {
         &self.workers
     }
 
-    /// Who makes sets of files of containers.
+    /// Returns the [`Recaster`] that makes sets of files of containers.
     ///
     /// # Errors
-    /// `UnsupportedOperation` if nobody does.
+    /// `UnsupportedOperation` if the engine has none.
     pub fn recaster(&self) -> Result<&'static dyn Recaster> {
         self.recaster.ok_or_else(|| {
             let words = "no other layout than containers is known here";

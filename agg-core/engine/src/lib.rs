@@ -1,9 +1,9 @@
 //! The engine of aggio, in the order in which a request travels:
 //!
 //! ```text
-//! File (amode, view, pointers)            file/        what the caller means
+//! File (amode, view, pointers)            file/        the request of the caller
 //!   -> Memory + View (type trees)         types        which bytes, compactly
-//!   -> Plan (domains, aggregators)        plan         who does what
+//!   -> Plan (domains, aggregators)        plan         the part of each rank
 //!   -> exchange between ranks             exchange/    over a Transport
 //!   -> Driver (the function table)        store        the bytes reach the file
 //! ```

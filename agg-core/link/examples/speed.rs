@@ -1,7 +1,7 @@
 //! Measures a link between two processes: `speed receive WIRE FILE` and `speed send WIRE FILE MIB`.
 //!
 //! WIRE is `tcp`, `ucx`, or `plain`: one TCP stream of the same bytes without frames and checksums.
-//! FILE tells the sender the receiver's address. The receiver prints MiB/s.
+//! FILE passes the receiver's address to the sender. The receiver prints MiB/s.
 
 use aggio_base::Extent;
 use aggio_base::os::{Mapping, memory_file};
@@ -74,7 +74,7 @@ fn receive(wire: &str, path: &str) -> io::Result<()> {
         let listener = TcpListener::bind((own_address(), 0))?;
         publish(path, &listener.local_addr()?.to_string())?;
         let (mut stream, _) = listener.accept()?;
-        // SAFETY: the mapping is of this size and used by nobody else.
+        // SAFETY: the mapping is of this size and not used elsewhere.
         let bytes = unsafe { std::slice::from_raw_parts_mut(map.place(0), AREA as usize) };
         let (mut start, mut sum, mut at) = (None, 0, 0);
         loop {
@@ -140,7 +140,7 @@ fn send(wire: &str, path: &str, total: u64) -> io::Result<()> {
             }
         }
         let more = link.progress(&mut aggio_link::Nowhere, &mut events)?;
-        // What was drained makes room for more.
+        // Drained events make room for more.
         let happened = !events.is_empty();
         if events.drain(..).any(|event| matches!(event, Event::Closed { .. })) {
             return Ok(());

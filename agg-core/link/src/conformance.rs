@@ -1,4 +1,4 @@
-//! What every link must do: one suite of tests for all wires.
+//! The contract of links: one suite of tests for all wires.
 //!
 //! Each case is a function that panics where the link does something else. Both ends run in one
 //! thread, which moves them in turn.
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Makes a wire that listens.
 pub type Make<W> = fn() -> io::Result<W>;
 
-/// A case: what is promised, and the function that checks it.
+/// A case: its promise, and the function that checks it.
 pub type Case<W> = (&'static str, fn(Make<W>));
 
 /// All cases.
@@ -44,7 +44,7 @@ pub fn cases<W: Wire + 'static>() -> Vec<Case<W>> {
 /// Runs all cases.
 ///
 /// # Panics
-/// If one fails; what it promises was printed before.
+/// If a case fails; its promise was printed before.
 pub fn run<W: Wire + 'static>(make: Make<W>) {
     for (promise, case) in cases::<W>() {
         let start = Instant::now();

@@ -1,6 +1,6 @@
 //! How frames look on the wire: a header of fixed length, the head, the body.
 //!
-//! | bytes | what |
+//! | bytes | field |
 //! |---|---|
 //! | 2 | version |
 //! | 1 | kind: 0 a message, 1 a sign of life |
@@ -25,7 +25,7 @@ pub const HEADER: usize = 20;
 /// Bytes of a header that its checksum is of.
 const CHECKED: usize = 16;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Message,
@@ -70,7 +70,7 @@ impl Header {
     /// The header that is `bytes`.
     ///
     /// # Errors
-    /// `InvalidData`, with what is wrong.
+    /// `InvalidData`, with a description of the error.
     pub(crate) fn decode(bytes: &[u8; HEADER], limits: &Limits) -> io::Result<Self> {
         let version = u16::from_le_bytes([bytes[0], bytes[1]]);
         if version != VERSION {

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 /// Bytes that one peer may receive before it is the turn of the others.
 const TURN: usize = 4 << 20;
 
-/// What is known of the other side.
+/// The state of the other side.
 enum State {
-    /// It has not yet proved that it knows the token. Frames for it wait.
+    /// It has not yet proved that it has the token. Frames for it wait.
     Stranger { handshake: Handshake, heard: Vec<u8>, later: Vec<Piece>, later_bytes: usize },
     /// It has.
     Peer(Inbox),
@@ -32,7 +32,7 @@ struct Connection {
     silence: Duration,
     /// When something was last sent.
     sent: Instant,
-    /// Whether `Drained` is to be told.
+    /// Whether a `Drained` event is due.
     busy: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Framed<W> {
     token: Token,
     limits: Limits,
     connections: BTreeMap<Line, Connection>,
-    /// Connections that may have more to read, whatever the wire says.
+    /// Connections that may have more to read, even if the wire reports none.
     unfinished: BTreeSet<Line>,
     /// When time was last looked at.
     tick: Instant,
@@ -77,7 +77,7 @@ fn pieces(kind: Kind, frame: Frame) -> impl Iterator<Item = Piece> {
 }
 
 impl<W: Wire> Framed<W> {
-    /// A link over `wire` for agents that know `token`.
+    /// A link over `wire` for agents with `token`.
     pub fn new(wire: W, token: Token, limits: Limits) -> Self {
         let (connections, unfinished) = (BTreeMap::new(), BTreeSet::new());
         Self { wire, token, limits, connections, unfinished, tick: Instant::now() }
@@ -89,7 +89,7 @@ impl<W: Wire> Framed<W> {
         self.connections.remove(&line)
     }
 
-    /// Ends a connection, and tells whom it concerns.
+    /// Ends a connection, and adds the event for it.
     fn fail(&mut self, line: Line, why: io::Error, events: &mut Vec<Event>) {
         let Some(connection) = self.forget(line) else { return };
         if connection.incoming && connection.is_stranger() {
@@ -118,7 +118,7 @@ impl<W: Wire> Framed<W> {
         }
     }
 
-    /// Receives what is there for one connection, a turn at most.
+    /// Receives the bytes that are available on one connection, a turn at most.
     fn receive(&mut self, line: Line, places: &mut dyn Places, events: &mut Vec<Event>) {
         let mut turn = TURN;
         loop {
@@ -152,7 +152,7 @@ impl<W: Wire> Framed<W> {
     fn keep_time(&mut self, events: &mut Vec<Event>) {
         let now = Instant::now();
         let often = self.limits.patience / 4;
-        // Time in which nobody listened is no silence of the others.
+        // Time in which this end did not poll does not count as silence of the others.
         let passed = now.duration_since(self.tick).min(often);
         self.tick = now;
         let mut late = Vec::new();

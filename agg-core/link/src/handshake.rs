@@ -1,10 +1,10 @@
-//! How both sides prove that they know the token, which never travels: pure, without I/O.
+//! Mutual proof that both sides have the token, which never travels: pure, without I/O.
 //!
-//! | from | bytes | what |
+//! | from | bytes | contents |
 //! |---|---|---|
-//! | who connects | 32 | introduction: `aggiolnk`, version, role, zeros, 16 random bytes |
-//! | who accepts | 32 + 16 | its introduction, and its proof |
-//! | who connects | 16 | its proof |
+//! | the caller | 32 | introduction: `aggiolnk`, version, role, zeros, 16 random bytes |
+//! | the listener | 32 + 16 | its introduction, and its proof |
+//! | the caller | 16 | its proof |
 //!
 //! A proof is the keyed digest of the prover's role and both introductions. All lengths are fixed,
 //! so nothing that a stranger sends is ever parsed: it is compared.
@@ -21,7 +21,7 @@ pub const PROOF: usize = 16;
 
 const MAGIC: &[u8; 8] = b"aggiolnk";
 
-/// Who connects and who accepts. No proof of one is ever one of the other.
+/// The side that connects or the side that accepts. No proof of one is ever one of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Connects.
@@ -39,7 +39,7 @@ impl Role {
     }
 }
 
-/// What one side still waits for.
+/// The handshake of one side, until it has ended.
 pub struct Handshake {
     role: Role,
     token: Token,
@@ -48,12 +48,12 @@ pub struct Handshake {
     other: Option<[u8; INTRODUCTION]>,
 }
 
-/// What to do after bytes of the other side were taken.
+/// The next step after bytes of the other side were taken.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
     /// Bytes to send.
     pub send: Vec<u8>,
-    /// Whether the other side has proved that it knows the token.
+    /// Whether the other side has proved that it has the token.
     pub done: bool,
 }
 
@@ -61,7 +61,7 @@ fn refused(kind: io::ErrorKind, why: impl Into<String>) -> io::Error {
     io::Error::new(kind, why.into())
 }
 
-/// Whether both are the same, in a time that does not tell where they differ.
+/// Compares in a time that does not depend on the place of a difference.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let different = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
     one.len() == other.len() && std::hint::black_box(different) == 0
@@ -82,17 +82,17 @@ impl Handshake {
         Ok((Self { role, token: token.clone(), own, other: None }, first))
     }
 
-    /// How many bytes of the other side [`Handshake::take`] wants.
+    /// Number of bytes of the other side that [`Handshake::take`] needs.
     pub fn wants(&self) -> usize {
         if self.other.is_none() { INTRODUCTION } else { PROOF }
     }
 
-    /// Takes exactly as many bytes as it [wants](Handshake::wants).
+    /// Takes exactly [`wants`](Handshake::wants) bytes.
     ///
     /// # Errors
     /// `InvalidData` if the other side is no agent, `Unsupported` if it is one of another version,
-    /// `PermissionDenied` if it does not know the token. What `Step::send` of an earlier step says
-    /// was sent; nothing more is to be.
+    /// `PermissionDenied` if it does not have the token. Bytes of `Step::send` of earlier steps
+    /// have been sent; no more may be sent.
     pub fn take(&mut self, bytes: &[u8]) -> io::Result<Step> {
         match self.other {
             None => self.meet(bytes),
@@ -137,7 +137,7 @@ impl Handshake {
         Ok(Step { send, done: true })
     }
 
-    /// What `prover` has to say.
+    /// The proof of `prover`.
     fn proof_of(&self, prover: Role, other: &[u8; INTRODUCTION]) -> [u8; PROOF] {
         let (caller, listener) = match self.role {
             Role::Caller => (&self.own, other),

@@ -1,4 +1,4 @@
-//! Frames as they arrive on one connection: bytes in, checked messages out, without I/O.
+//! Parses the frames that arrive on one connection: bytes in, checked messages out, without I/O.
 
 use crate::frame::{HEADER, Header, Kind, wrong};
 use crate::link::{Limits, Received, Span};
@@ -33,14 +33,14 @@ enum Stage {
     Body { header: Header, head: Vec<u8>, target: Target, crc: u32 },
 }
 
-/// What arrives on one connection.
+/// The frame that arrives on one connection.
 pub(crate) struct Inbox {
     stage: Stage,
     /// Bytes of the stage that are there.
     filled: usize,
 }
 
-/// A message, or nothing to be told.
+/// A message, or nothing to report.
 pub(crate) type Message = Option<(Vec<u8>, Received)>;
 
 impl Inbox {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::frame::VERSION;
 
-    /// What arrives when `bytes` are taken in pieces of `piece` bytes.
+    /// The messages received when `bytes` are taken in pieces of `piece` bytes.
     fn receive(bytes: &[u8], piece: usize) -> io::Result<Vec<(Vec<u8>, Received)>> {
         let limits = Limits { head: 100, body: 1000, ..Limits::default() };
         let (mut inbox, mut rest, mut all) = (Inbox::new(), bytes, Vec::new());

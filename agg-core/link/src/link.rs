@@ -1,4 +1,4 @@
-//! What an agent uses: the trait of links, what is sent, and what happens.
+//! The interface for agents: the trait of links, frames and events.
 
 use aggio_base::Extent;
 use aggio_base::os::Mapping;
@@ -51,11 +51,11 @@ impl Span {
         self.map.place(self.extent.offset)
     }
 
-    /// The bytes, of a generation that nobody writes any more.
+    /// The bytes, of a generation that is no longer written.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: `new` checked that the bytes are mapped, and the mapping lives as long as `self`.
-        // The owner sends committed bytes only, which nobody changes; if somebody did, the
-        // receiver's checksum would tell.
+        // The owner sends committed bytes only, which never change; if they did, the receiver's
+        // checksum would show it.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Span {
     }
 }
 
-/// What follows the head of a frame.
+/// The part of a frame behind its head.
 #[derive(Clone, Debug, Default)]
 pub enum Body {
     /// Nothing.
@@ -92,7 +92,7 @@ impl Body {
 /// One message.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
-    /// What the protocol of the agents parses.
+    /// Bytes for the parser of the agents' protocol.
     pub head: Vec<u8>,
     /// File bytes.
     pub body: Body,
@@ -105,7 +105,7 @@ pub enum Received {
     None,
     /// In memory of its own.
     Bytes(Vec<u8>),
-    /// Where [`Places`] wanted it.
+    /// The place chosen by [`Places`].
     Placed(Extent),
 }
 
@@ -128,17 +128,17 @@ impl Places for Nowhere {
     }
 }
 
-/// What happened on a link.
+/// An event on a link.
 #[derive(Debug)]
 pub enum Event {
-    /// Both sides have proved that they know the token. Messages may come.
+    /// Both sides have proved that they have the token. Messages may come.
     Opened {
         /// The new peer.
         peer: Peer,
         /// Whether it connected to us.
         incoming: bool,
     },
-    /// Somebody connected who is no agent of this user, or one of another version.
+    /// A connection from a process that is no agent of this user, or one of another version.
     Refused {
         /// Its address.
         from: String,
@@ -147,7 +147,7 @@ pub enum Event {
     },
     /// A whole message with the right checksums.
     Message {
-        /// From whom.
+        /// The peer that sent it.
         peer: Peer,
         /// Its head.
         head: Vec<u8>,
@@ -191,7 +191,7 @@ impl Default for Limits {
             queue: 64 << 20,
             strangers: 64,
             introduction: Duration::from_secs(5),
-            // TCP sends what was lost again after 13 s at the latest if a link is down for 10 s.
+            // TCP repeats lost packets after 13 s at the latest if a link is down for 10 s.
             patience: Duration::from_secs(20),
         }
     }
@@ -217,19 +217,19 @@ pub trait Link {
     /// Sends a frame after all earlier ones.
     ///
     /// # Errors
-    /// `WouldBlock` if too much waits for this peer already: `Drained` tells when to go on.
+    /// `WouldBlock` if too much is queued for this peer already: go on after `Drained`.
     /// `InvalidInput` if the frame is too long, `NotConnected` if there is no such peer.
     fn send(&mut self, peer: Peer, frame: Frame) -> io::Result<()>;
 
     /// Bytes that wait for the peer.
     fn queued(&self, peer: Peer) -> usize;
 
-    /// Sends and receives what can be without waiting. Whether there is more to do at once.
+    /// Sends and receives without waiting. Returns whether there is more to do at once.
     ///
     /// # Errors
-    /// If the link as a whole does not work any more. What concerns one peer is an event.
+    /// If the link as a whole does not work any more. An error of one peer is an event.
     fn progress(&mut self, places: &mut dyn Places, events: &mut Vec<Event>) -> io::Result<bool>;
 
-    /// Ends the connection; what waits to be sent is dropped. No event follows.
+    /// Ends the connection and drops frames that are not sent yet. No event follows.
     fn close(&mut self, peer: Peer);
 }

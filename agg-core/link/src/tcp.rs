@@ -25,12 +25,13 @@ const LISTENER: Line = 0;
 /// Connections over TCP.
 pub struct Tcp {
     epoll: Epoll,
-    /// None where nobody may connect.
+    /// `None` if connections are not accepted.
     listener: Option<TcpListener>,
     address: SocketAddr,
     lines: BTreeMap<Line, Stream>,
     last: Line,
-    /// Given up for a moment where there are no more descriptors, so that who waits can be told.
+    /// Closed for a moment if there are no more descriptors, to accept and refuse a waiting
+    /// connection.
     spare: Option<File>,
 }
 
@@ -42,7 +43,7 @@ struct Stream {
     begun: usize,
     /// Bytes in the queue, without those.
     waiting: usize,
-    /// Whether epoll tells when there is room.
+    /// Whether epoll reports when there is room.
     asks_for_room: bool,
     failed: Option<io::Error>,
 }
@@ -117,7 +118,7 @@ impl Tcp {
         true
     }
 
-    /// Sends what waits, and asks to be told when there is room for the rest.
+    /// Sends queued bytes, and registers for an event if the socket has no room for all.
     fn send(&mut self, line: Line) {
         let Some(stream) = self.lines.get_mut(&line) else { return };
         stream.send();
@@ -214,7 +215,7 @@ impl Wire for Tcp {
         }
         loop {
             return match stream.socket.read(into) {
-                // A connection that could not be made ends as well; why, is known already.
+                // A connection that could not be made ends as well; the reason is known already.
                 Ok(0) => stream.failed.take().map_or(Ok(Read::Ended), Err),
                 Ok(n) => Ok(Read::Bytes(n)),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
@@ -232,7 +233,7 @@ impl Wire for Tcp {
         if stream.failed.is_none() && !piece.bytes().is_empty() {
             stream.waiting += piece.bytes().len();
             stream.queue.push_back(piece);
-            // Otherwise epoll tells when the pieces before it have gone.
+            // Otherwise epoll reports when the pieces before it have been sent.
             if stream.queue.len() == 1 {
                 self.send(line);
             }

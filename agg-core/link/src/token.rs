@@ -1,4 +1,4 @@
-//! The secret that agents of one user share: a file that only he can read.
+//! The secret that agents of one user share: a file that only this user can read.
 
 use aggio_base::keyed::{Key, digest};
 use std::ffi::CString;
@@ -55,7 +55,7 @@ impl Token {
         Self([[word(0), word(1)], [word(2), word(3)]])
     }
 
-    /// Its bytes, for somebody who may know them.
+    /// Its bytes, for a caller that may have them.
     pub fn to_bytes(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.0.as_flattened()) {
@@ -74,12 +74,12 @@ impl Token {
         Ok(Self::from_bytes(&bytes))
     }
 
-    /// The token of the directory `dir`, which is made if there is none. Of agents that make one at
+    /// The token of the directory `dir`, which is made if there is none. Agents that make one at
     /// the same time all get the same.
     ///
     /// # Errors
-    /// `PermissionDenied` if somebody else owns the file or may read it, `InvalidData` if it is no
-    /// token; what the system says.
+    /// `PermissionDenied` if another user owns the file or may read it, `InvalidData` if it is no
+    /// token; the system's error.
     pub fn of(dir: &Path) -> io::Result<Self> {
         let path = dir.join(Self::FILE);
         match Self::read(&path) {
@@ -98,7 +98,7 @@ impl Token {
         Self::read(&path)
     }
 
-    /// Makes the file; whoever is killed meanwhile leaves nothing.
+    /// Makes the file; a process killed meanwhile leaves nothing behind.
     fn make(dir: &Path, path: &Path, token: &[u8; BYTES]) -> io::Result<()> {
         let mut how = OpenOptions::new();
         let file = how.write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(dir)?;
@@ -146,7 +146,7 @@ impl Token {
         Ok(Self::from_bytes(&bytes))
     }
 
-    /// What only somebody who knows the token can say about `text`.
+    /// A proof about `text` that cannot be made without the token.
     pub(crate) fn prove(&self, text: &[u8]) -> [u8; 16] {
         let mut proof = [0; 16];
         for (key, half) in self.0.iter().zip(proof.chunks_exact_mut(8)) {

@@ -1,4 +1,4 @@
-//! Connections that carry bytes in order: what TCP and UCX have in common.
+//! Connections that carry bytes in order: the common interface of TCP and UCX.
 
 use crate::link::Span;
 use std::io;
@@ -30,7 +30,7 @@ impl Piece {
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes, at least one.
+    /// This number of bytes, at least one.
     Bytes(usize),
     /// Nothing is there yet.
     Nothing,
@@ -38,7 +38,7 @@ pub enum Read {
     Ended,
 }
 
-/// What a wire has to tell.
+/// An event of a wire.
 #[derive(Debug)]
 pub enum Ready {
     /// A new connection from this address.
@@ -54,7 +54,7 @@ pub trait Wire {
     /// Where others reach this wire.
     fn address(&self) -> String;
 
-    /// A descriptor that is readable when [`Wire::poll`] has something to tell.
+    /// A descriptor that is readable when [`Wire::poll`] has events.
     fn descriptor(&self) -> RawFd;
 
     /// Begins to connect. A failure is found by [`Wire::read`].
@@ -63,7 +63,8 @@ pub trait Wire {
     /// If `address` is none, or the system has no more connections.
     fn connect(&mut self, address: &str) -> io::Result<Line>;
 
-    /// Moves what can be moved, and adds what happened to `ready`. Whether there is more to do.
+    /// Moves bytes without waiting, and adds events to `ready`. Returns whether there is more to
+    /// do.
     ///
     /// # Errors
     /// If the wire as a whole does not work any more.

@@ -1,4 +1,4 @@
-//! Plain TCP does what every link must do.
+//! Plain TCP passes the suite of tests of links.
 
 use aggio_link::conformance;
 use aggio_link::tcp::Tcp;

@@ -1,4 +1,4 @@
-//! UCX does what every link must do, where it is installed.
+//! UCX, where it is installed, passes the suite of tests of links.
 
 use aggio_link::conformance;
 use aggio_link::ucx::{ENVIRONMENT, Ucx};
@@ -10,8 +10,8 @@ fn listen() -> io::Result<Ucx> {
     Ucx::listen(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
-/// The same while standard error is a file, as of a program whose messages are kept: what is in it
-/// stays.
+/// As [`listen`], while standard error is a file, as of a program that keeps its messages: the
+/// bytes in it stay.
 fn listen_apart() -> io::Result<Ucx> {
     let path = std::env::temp_dir().join(format!("aggio-ucx-{}", std::process::id()));
     std::fs::write(&path, "said before").expect("a file");

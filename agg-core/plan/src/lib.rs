@@ -1,4 +1,4 @@
-//! Who does what in a collective call, and what files are made of as far as plans need it.
+//! Plans of collective calls: the part of each rank, and the file format as far as plans need it.
 
 pub mod format;
 pub mod plan;

@@ -1,4 +1,4 @@
-//! What the matching of one generation costs, counted by doing it.
+//! The cost of matching one generation, determined by a simulation.
 
 use crate::{Digest, Full, Matcher, Order, Run, Shards};
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ pub struct Forecast {
     pub partners: u64,
     /// Bytes of one agent's index.
     pub index: u64,
-    /// Bytes that are wanted and found, of all agents.
+    /// Bytes that are requested and found, of all agents.
     pub found: u64,
 }
 
-/// Counts one generation that agents write and read: for each of them, what its ranks write and
-/// what they read. An agent tells itself without a message.
+/// Simulates one generation that agents write and read; `writes` and `reads` have the runs of each
+/// agent's ranks. A message of an agent to itself does not count.
 ///
 /// # Errors
 /// If an index would be larger than [`Matcher::MOST`].
@@ -66,7 +66,7 @@ pub fn forecast(shards: Shards, writes: &[Vec<Run>], reads: &[Vec<Run>]) -> Resu
         matchers: shards.matchers(),
         block: shards.block(),
         matching: most(&mut messages.iter().copied()),
-        // Writers push by the routes that they know; nobody asks.
+        // Writers push by known routes; no requests are sent.
         repeated: repeated(writes, reads),
         partners: most(&mut partners.iter().map(|all| all.len() as u64)),
         index: most(&mut index.iter().map(|matcher| matcher.bytes() as u64)),

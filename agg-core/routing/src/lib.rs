@@ -1,10 +1,10 @@
-//! Who has which bytes of a coupled file, and who wants them: pure functions, without I/O.
+//! Routes of a coupled file's bytes from writers to readers: pure functions, without I/O.
 //!
 //! Extents are compressed into [runs](Run). The file is cut into blocks that are dealt to
-//! [matchers](Matcher) ([`Shards`]), so that none of them holds everything: a matcher is told what
-//! was written and what is wanted of its blocks, and answers who has it. What comes out is a list
-//! of [routes](Route), which is [remembered](Replay) while the extents of both sides stay as they
-//! are: then nobody has to ask anybody.
+//! [matchers](Matcher) ([`Shards`]), so that none of them holds everything: a matcher receives the
+//! written and the wanted runs of its blocks, and answers with the agents that have the bytes. The
+//! result is a list of [routes](Route), which is [remembered](Replay) while the extents of both
+//! sides stay as they are: then no requests are necessary.
 
 mod digest;
 mod forecast;

@@ -1,4 +1,4 @@
-//! What was written of the blocks of one matcher, and by whom.
+//! The index of a matcher: the written runs of its blocks, and their writers.
 
 use crate::{Run, compress};
 use aggio_base::Extent;
@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// higher rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Order {
-    /// Number of the write; what happened before has a smaller one.
+    /// Number of the write; earlier writes have smaller ones.
     pub sequence: u64,
-    /// Who wrote.
+    /// The rank that wrote.
     pub rank: u32,
 }
 
-/// What one source has of what was asked for, in file order.
+/// The requested bytes that one source has, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Who has it.
+    /// The agent that has them.
     pub source: u32,
     /// Which bytes.
     pub runs: Vec<Run>,
@@ -58,7 +58,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// Bytes that an index has at most, unless it is told otherwise.
+    /// The default limit of an index in bytes.
     pub const MOST: usize = 1 << 20;
 
     /// An empty index of at most `most` bytes.
@@ -66,7 +66,7 @@ impl Matcher {
         Self { entries: Vec::new(), reach: Vec::new(), sorted: true, most }
     }
 
-    /// Bytes of an index with so many runs.
+    /// Bytes of an index with this number of runs.
     pub const fn bytes_for(runs: usize) -> usize {
         runs * (size_of::<Entry>() + size_of::<u64>())
     }
@@ -79,8 +79,8 @@ impl Matcher {
     /// Notes that `source` has written `runs`.
     ///
     /// # Errors
-    /// If there is no room. Then nothing of it is noted, and the matcher must not be asked: it
-    /// would not know of these bytes.
+    /// If there is no room. Then nothing of it is noted, and the matcher must not be asked: its
+    /// answers would lack these bytes.
     pub fn write(&mut self, source: u32, order: Order, runs: &[Run]) -> Result<(), Full> {
         if Self::bytes_for(self.entries.len() + runs.len()) > self.most {
             return Err(Full { most: self.most });
@@ -103,7 +103,8 @@ impl Matcher {
         self.sorted = true;
     }
 
-    /// Who has the newest bytes of `wanted`; bytes that nobody has written are in no answer.
+    /// Finds the newest bytes of `wanted`, by source; bytes that no rank has written are in no
+    /// answer.
     pub fn find(&mut self, wanted: &[Run]) -> Vec<Found> {
         self.sort();
         let mut hits = Vec::new();
@@ -127,7 +128,7 @@ impl Matcher {
     }
 }
 
-/// Bytes that somebody has.
+/// Bytes that a source has.
 struct Hit {
     extent: Extent,
     entry: (Order, u32),

@@ -4,31 +4,32 @@ use crate::Digest;
 use crate::Run;
 use std::collections::BTreeMap;
 
-/// What one agent sends another of each generation.
+/// The bytes that one agent sends another in each generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Who has the bytes.
+    /// The agent that has the bytes.
     pub source: u32,
-    /// Who wants them.
+    /// The agent that needs them.
     pub destination: u32,
     /// Which bytes, in file order.
     pub runs: Vec<Run>,
 }
 
-/// What to do with a generation that is complete.
+/// The next step for a complete generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The writers wrote what they wrote before: each sends by these routes before anybody asks.
+    /// The writes are those of the generation before: each source sends by these routes, without
+    /// requests.
     Push(Vec<Route>),
-    /// Something changed, or nothing is known yet: readers ask, and matchers answer.
+    /// Something changed, or nothing is known yet: readers send requests, and matchers answer.
     Match,
 }
 
-/// What is known of a file, from one generation to the next.
+/// State of a file, kept from one generation to the next.
 ///
-/// For each generation: [`Replay::complete`] when all writers have said what they wrote, then
-/// [`Replay::read`] when all readers have said what they read; if that was not what had been
-/// pushed, or nothing was, [`Replay::learn`] with the routes that were found.
+/// For each generation call [`Replay::complete`] when the runs of all writers are known, then
+/// [`Replay::read`] when those of all readers are; if they differ from the pushed routes, or none
+/// were pushed, call [`Replay::learn`] with the routes that were found.
 #[derive(Debug, Default)]
 pub struct Replay {
     writes: Option<Digest>,
@@ -37,7 +38,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// All writers have said what they wrote, each by a digest of its runs and their orders.
+    /// Records the runs of all writers, each as a digest of its runs and their orders.
     pub fn complete(&mut self, writes: &BTreeMap<u32, Digest>) -> Decision {
         let now = Digest::of_all(writes);
         if self.writes == Some(now) && self.reads.is_some() {
@@ -48,8 +49,8 @@ impl Replay {
         Decision::Match
     }
 
-    /// All readers have said what they read. Whether that is what the routes are for; if not,
-    /// they are forgotten.
+    /// Records the runs of all readers. Returns whether the routes are for these runs; if not, the
+    /// routes are dropped.
     pub fn read(&mut self, reads: &BTreeMap<u32, Digest>) -> bool {
         let same = self.reads == Some(Digest::of_all(reads));
         if !same {

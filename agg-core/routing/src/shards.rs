@@ -1,4 +1,4 @@
-//! Which matcher is responsible for which bytes.
+//! The assignment of bytes to matchers.
 
 use crate::Run;
 use aggio_base::Extent;
@@ -15,15 +15,15 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Blocks of `block` bytes for so many matchers; both at least 1.
+    /// Blocks of `block` bytes for this number of matchers; both at least 1.
     pub fn new(block: u64, matchers: u32) -> Self {
         Self { block: block.max(1), matchers: matchers.max(1) }
     }
 
-    /// What fits a file of `size` bytes on `agents` agents. One block a matcher: what one agent
-    /// has lies together, so it has to ask few. Every fourth agent matches: with more of them a
-    /// reader has to ask more than a matcher is asked less. A short file has fewer. `block` and
-    /// `matchers` may be set.
+    /// Shards for a file of `size` bytes on `agents` agents. One block for each matcher: the bytes
+    /// of one agent are close together, so it needs few matchers. Every fourth agent matches: more
+    /// matchers would cost readers more requests than they would save each matcher. A short file
+    /// has fewer. `block` and `matchers` override these choices.
     pub fn choose(size: u64, agents: u32, block: Option<u64>, matchers: Option<u32>) -> Self {
         let most = matchers.unwrap_or(agents.div_ceil(4)).clamp(1, agents.max(1));
         let fitting = size.div_ceil(u64::from(most)).next_multiple_of(UNIT).max(UNIT);
@@ -47,7 +47,7 @@ impl Shards {
         (offset / self.block % u64::from(self.matchers)) as u32
     }
 
-    /// What each matcher has to be told of `runs`: those of its blocks, in file order.
+    /// Splits `runs` by matcher: each gets those in its blocks, in file order.
     pub fn split(self, runs: &[Run]) -> BTreeMap<u32, Vec<Run>> {
         let mut parts: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
         for run in runs {
@@ -56,7 +56,7 @@ impl Shards {
                 parts.entry(0).or_default().push(*run);
                 continue;
             }
-            // A run whose extents are far apart skips the blocks between them.
+            // A run with extents far apart skips the blocks between them.
             let mut next = hull.offset;
             while next < hull.end() {
                 let first = next / self.block;

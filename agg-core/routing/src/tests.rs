@@ -21,7 +21,7 @@ fn extents(block: &Block, size: u64) -> Vec<Extent> {
     offsets.into_iter().map(|offset| Extent::new(offset * size, row)).collect()
 }
 
-/// Cuts each dimension into so many parts: the blocks of all members.
+/// Cuts each dimension into the given number of parts: the blocks of all members.
 fn decompose(shape: &[u64], parts: &[u64]) -> Vec<Block> {
     let mut blocks: Vec<Block> = vec![Vec::new()];
     for (length, parts) in shape.iter().zip(parts) {
@@ -35,7 +35,7 @@ fn decompose(shape: &[u64], parts: &[u64]) -> Vec<Block> {
     blocks
 }
 
-/// Both sides of a generation: for each member, what it writes or reads.
+/// Both sides of a generation: the runs that each member writes or reads.
 #[derive(Clone, Debug)]
 struct Case {
     writes: Vec<(Order, Vec<Run>)>,
@@ -57,7 +57,7 @@ fn case() -> impl Strategy<Value = Case> {
                 .zip(0..)
                 .map(|(block, rank)| (order(1, rank), runs(block)))
                 .collect();
-            // Later writes over what is there, by any rank.
+            // Later writes over existing bytes, by any rank.
             for (offset, len, sequence, rank) in extra {
                 let runs = compress([Extent::new(offset, len)]);
                 writes.push((order(sequence, rank + 100), runs));
@@ -81,7 +81,7 @@ fn oracle(case: &Case) -> Vec<Option<u32>> {
     bytes.into_iter().map(|byte| byte.map(|(_, source)| source)).collect()
 }
 
-/// Matches all reads; counts messages if there is somebody to count for.
+/// Matches all reads, and counts messages.
 fn routes(case: &Case) -> Vec<Route> {
     let new = || Matcher::new(Matcher::MOST);
     let mut matchers: Vec<Matcher> = (0..case.shards.matchers()).map(|_| new()).collect();
@@ -102,7 +102,7 @@ fn routes(case: &Case) -> Vec<Route> {
     routes
 }
 
-/// What a reader has after these routes: for each byte, whose it is.
+/// The writer of each byte that a reader gets by these routes.
 fn delivered(case: &Case, routes: &[Route], destination: u32) -> Vec<Option<u32>> {
     let mut bytes = vec![None; case.size as usize];
     for route in routes.iter().filter(|route| route.destination == destination) {
@@ -191,7 +191,7 @@ proptest! {
             let reads = digests(now.reads.iter().cloned());
             let as_before = replay.read(&reads);
             match decision {
-                // Both as before: nobody asked anybody.
+                // Both as before: no requests were sent.
                 Decision::Push(routes) if as_before => {
                     check(&now, &routes);
                 }

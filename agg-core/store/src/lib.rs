@@ -1,4 +1,4 @@
-//! Storage: the drivers, and access to a file by one rank. Knows no collective calls.
+//! Storage: the drivers, and access to a file by one rank. Independent of collective calls.
 
 pub mod driver;
 pub mod independent;

@@ -1,5 +1,5 @@
-//! A test case as a list of numbers: shorter lists and smaller numbers are simpler cases, which is
-//! all that shrinking needs to know.
+//! A test case as a list of numbers: shorter lists and smaller numbers are simpler cases, so
+//! shrinking needs no other rule.
 
 /// Numbers that are consumed one after the other; 0 when none is left.
 pub(crate) struct Choices<'a> {

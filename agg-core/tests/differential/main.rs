@@ -1,4 +1,4 @@
-//! Random programs on one file, threads as ranks, against a single-threaded oracle that knows
+//! Random programs on one file, threads as ranks, against a single-threaded oracle that computes
 //! every byte.
 //!
 //! `AGGIO_DIFF_CASES` sets the number of cases. A failing case is shrunk and shown as a program.

@@ -1,11 +1,11 @@
-//! What a program must do, worked out by one thread, byte by byte.
+//! The expected results of a program, computed by one thread, byte by byte.
 
 use crate::program::{
     DataStep, Direction, Mode, Op, Own, Place, Program, Step, ViewRecipe, Whence,
 };
 use crate::types::Flat;
 
-/// What an operation must leave behind.
+/// The expected results of an operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     pub(crate) bytes: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Expected {
     pub(crate) buffer: Vec<Option<u8>>,
 }
 
-/// What a step must tell, one item a rank.
+/// The expected results of a step, one item a rank.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Nothing,
@@ -27,7 +27,7 @@ pub(crate) enum Told {
         shared: i64,
         offsets: Vec<Option<i64>>,
     },
-    /// What a read returns, where it is certain, or `None` of a write.
+    /// The bytes of a read, where they are certain; `None` for a write.
     Own(Option<Vec<Option<u8>>>),
     /// All bytes of the file, where they are certain.
     File(Vec<Option<u8>>),
@@ -96,10 +96,10 @@ pub(crate) fn pattern(salt: u8, index: usize) -> u8 {
         .wrapping_add((index >> 8) as u8)
 }
 
-/// What ranks write whose call fails because of another rank.
+/// The byte that ranks write in a call that fails because of another rank.
 pub(crate) const FILL: u8 = 0xEE;
 
-/// What a buffer holds before a read.
+/// The byte that fills a buffer before a read.
 pub(crate) const BEFORE: u8 = 0xA5;
 
 impl Op {
@@ -172,7 +172,7 @@ impl Oracle {
         }
     }
 
-    /// The other ranks than `who` write etype 1 of their views, see `Mistake::accesses`.
+    /// The ranks other than `who` write etype 1 of their views, see `Mistake::accesses`.
     fn fill(&mut self, who: usize) {
         let others = (0..self.views.len()).filter(|rank| *rank != who);
         let etype = |rank: usize| {
@@ -281,7 +281,7 @@ impl Oracle {
         Told::Data(told, false)
     }
 
-    /// Whether a write makes the file longer, so that what others read depends on the order.
+    /// Whether a write makes the file longer, so that reads of other ranks depend on the order.
     fn extends(&self, step: &DataStep, placed: &[Vec<Vec<usize>>]) -> bool {
         let writers = (0..placed.len()).filter(|rank| step.is_writer(*rank));
         writers.flat_map(|rank| placed[rank].iter().flatten()).any(|byte| *byte >= self.file.len())

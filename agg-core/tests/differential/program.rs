@@ -1,4 +1,4 @@
-//! Random programs: what every rank does, step by step, with everything known in advance.
+//! Random programs: the operations of every rank, step by step, all fixed in advance.
 
 use crate::choices::Choices;
 use crate::types::{Flat, Recipe, choose};
@@ -61,14 +61,14 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    /// Whether the other ranks write: some may have done so before they hear of the mistake. Then
+    /// Whether the other ranks write: some may have done so before they receive the error. Then
     /// they write the same again, rightly.
     pub(crate) fn accesses(self) -> bool {
         matches!(self, Self::Offset | Self::Memory | Self::Kind | Self::Call)
     }
 }
 
-/// What a rank does through a handle that no other one has.
+/// An operation of a rank through a handle of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) rank: usize,
@@ -96,7 +96,7 @@ pub(crate) struct DataStep {
     /// Where each round of operations goes; of one kind unless nonblocking.
     pub(crate) places: Vec<Place>,
     pub(crate) mode: Mode,
-    /// What each rank does, in order; equally long lists if collective.
+    /// The operations of each rank, in order; equally long lists if collective.
     pub(crate) ops: Vec<Vec<Op>>,
 }
 

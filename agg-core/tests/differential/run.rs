@@ -1,4 +1,4 @@
-//! Runs a program with threads as ranks and compares everything with what the oracle says.
+//! Runs a program with threads as ranks and compares all results with those of the oracle.
 
 mod alone;
 
@@ -28,8 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Once a case has hung, smaller ones are tried with less patience.
 const IMPATIENCE: Duration = Duration::from_secs(4);
 
-/// The engine of all ranks of programs whose writes are not staged, and with `home` of a program
-/// whose writes are.
+/// The engine of all ranks. Without `home`, writes are not staged; with it, they are staged there.
 fn engine(home: Option<&Home>) -> Arc<Engine> {
     static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
     let plain = ENGINE.get_or_init(Arc::default);
@@ -42,7 +41,7 @@ fn engine(home: Option<&Home>) -> Arc<Engine> {
 
 static HUNG: AtomicBool = AtomicBool::new(false);
 
-/// Runs `program` on a file of its own, kept as `store` says; `Err` says what was wrong.
+/// Runs `program` on a file of its own, kept as `store` says; `Err` describes the difference.
 pub(crate) fn run(program: &Program, store: Store) -> Result<(), String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name =
@@ -272,7 +271,7 @@ impl Rank {
         done.expect("every rank has its turn")
     }
 
-    /// Does what `mistake` says on rank `who`; every rank must get an error.
+    /// Makes `mistake` on rank `who`; every rank must get an error.
     fn mistake(&self, file: &Arc<File>, who: usize, mistake: Mistake) -> Result<(), String> {
         let mine = who == self.transport.rank();
         let alone = self.transport.size() == 1;

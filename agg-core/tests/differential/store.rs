@@ -1,29 +1,29 @@
-//! What a program's file is kept in.
+//! The kinds of storage for a program's file.
 
 use crate::program::{Direction, Mistake, Mode, Place, Program, Step};
 use agg_core::blob::{self, Container, Create};
 use agg_core::stage::{Home, recover};
 use std::path::{Path, PathBuf};
 
-/// An ordinary file, one whose writes wait or are staged, or a blob container, which is to be one
-/// to the program.
+/// An ordinary file, one with deferred or staged writes, or a blob container, which must look like
+/// a file to the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
     Ordinary,
-    /// One whose writes wait until any rank asks for them.
+    /// Writes are deferred until any rank requests a flush.
     Asked,
-    /// One whose writes wait until the file is synchronised.
+    /// Writes are deferred until the file is synchronised.
     Deferred,
-    /// One whose writes are staged in a directory of its own.
+    /// Writes are staged in a directory of their own.
     Staged,
-    /// One whose writes are staged in memory.
+    /// Writes are staged in memory.
     InMemory,
     Container,
 }
 
 impl Store {
-    /// The program without what this kind cannot be asked for: faults are those of a driver of
-    /// ordinary files.
+    /// The program without operations that this kind does not support: faults are those of a driver
+    /// of ordinary files.
     pub(crate) fn suit(self, program: Program) -> Program {
         match self {
             Store::Ordinary => program,
@@ -86,8 +86,8 @@ impl Store {
     }
 }
 
-/// The same program with writes that wait and that nobody notices; but a rank with a wrong view is
-/// alone with its error.
+/// The same program with deferred writes, which must make no difference; but a rank with a wrong
+/// view is alone with its error.
 fn asked(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
@@ -116,7 +116,8 @@ fn staged(mut program: Program) -> Program {
     Program { hosts: 1, faults: None, ..program }
 }
 
-/// Stores what is staged in `stages`, where nothing may be left unless it `waits`.
+/// Stores the staged bytes in `stages`. Fails if there are any, unless the program `waits`, or if
+/// any are left afterwards.
 fn store_staged(stages: &Path, waits: bool) -> Result<(), String> {
     let left = || std::fs::read_dir(stages).map_or(0, Iterator::count);
     if !waits && left() > 0 {

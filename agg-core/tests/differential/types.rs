@@ -162,8 +162,8 @@ fn subarray(
     (flat.lb, flat.ub) = (0, whole as i64 * child.extent());
 }
 
-/// A datatype whose elements do not overlap, in any number of copies. With `rising`, displacements
-/// are not negative and never decrease, as filetypes must be.
+/// A datatype with elements that do not overlap, in any number of copies. With `rising`,
+/// displacements are not negative and never decrease, as filetypes must be.
 pub(crate) fn choose(c: &mut Choices, unit: Recipe, rising: bool, depth: u32) -> Recipe {
     if depth == 0 || c.below(3) == 0 {
         return unit;

@@ -31,7 +31,7 @@ pub struct Data<'a> {
     pub memory: &'a Memory,
 }
 
-/// Runs of the buffer of at least so many bytes are copied from where they are.
+/// Runs of the buffer of at least this length are copied from where they are.
 const DIRECT: usize = 4096;
 
 /// Bytes of the block.
@@ -40,12 +40,12 @@ const BLOCK: usize = 16 << 10;
 /// Copies the data of `part` to its places in the window at `window`.
 ///
 /// # Safety
-/// All bytes of `part.window` must be writable at `window`, and nobody may read those of the part.
+/// All bytes of `part.window` must be writable at `window`; none of the part may be read meanwhile.
 #[inline]
 pub unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
-        // SAFETY: so many bytes are readable at `data`; the caller answers for the window.
+        // SAFETY: the run's bytes are readable at `data`; the caller guarantees the window.
         let copy = |from: *const u8| unsafe { put_run(view, run, from, window) };
         match data {
             Bytes::There(address) => {
@@ -68,7 +68,7 @@ pub unsafe fn put(request: Data<'_>, part: Part, window: *mut u8) {
 pub unsafe fn get(request: Data<'_>, part: Part, window: *const u8) {
     let view = request.view;
     each_run(request, part, |run, data, cursor| {
-        // SAFETY: so many bytes are writable at `data`; the caller answers for the window.
+        // SAFETY: the run's bytes are writable at `data`; the caller guarantees the window.
         let copy = |to: *mut u8| unsafe { get_run(view, run, to, window) };
         match data {
             Bytes::There(address) => {
@@ -126,7 +126,7 @@ unsafe fn put_run(view: &View, part: Part, mut data: *const u8, window: *mut u8)
     for rows in view.rows(part.position, part.len as u64) {
         let to = window.wrapping_add(place(rows, part.window.offset));
         let (len, stride, count) = (rows.len as usize, rows.stride as usize, rows.count as usize);
-        // SAFETY: the rows lie in the window, and so many bytes follow at `data`.
+        // SAFETY: the rows lie in the window, and `len * count` bytes follow at `data`.
         unsafe { spread(data, to, len, len, stride, count) };
         data = data.wrapping_add(len * count);
     }
@@ -136,7 +136,7 @@ unsafe fn get_run(view: &View, part: Part, mut data: *mut u8, window: *const u8)
     for rows in view.rows(part.position, part.len as u64) {
         let from = window.wrapping_add(place(rows, part.window.offset));
         let (len, stride, count) = (rows.len as usize, rows.stride as usize, rows.count as usize);
-        // SAFETY: the rows lie in the window, and there is room for so many bytes at `data`.
+        // SAFETY: the rows lie in the window, and there is room for `len * count` bytes at `data`.
         unsafe { spread(from, data, len, stride, len, count) };
         data = data.wrapping_add(len * count);
     }

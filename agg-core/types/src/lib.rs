@@ -1,4 +1,4 @@
-//! Which bytes: type trees of memory and views, and copies between them. Knows no files.
+//! Type trees of memory and views, and copies between them. Independent of files.
 
 pub mod copy;
 pub mod datatype;

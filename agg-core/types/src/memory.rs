@@ -15,8 +15,8 @@ pub struct Memory {
     count: u64,
 }
 
-// SAFETY: the bytes are only reached through methods, and whoever made the value promised that
-// they stay valid and untouched by others until the operation is over, on any thread.
+// SAFETY: the bytes are only accessed through methods, and the caller that made the value promised
+// that they stay valid and untouched by others until the operation is over, on any thread.
 unsafe impl Send for Memory {}
 // SAFETY: as for Send; the rules of MPI forbid the caller to race with the operation.
 unsafe impl Sync for Memory {}
@@ -27,8 +27,8 @@ impl Memory {
     /// # Safety
     ///
     /// As long as the value or a clone of it is used, all bytes that `count` copies of `datatype`
-    /// at `base` describe must be readable, and writable if data is scattered into it; nobody else
-    /// may write to them, nor read them while data is scattered.
+    /// at `base` describe must be readable, and writable if data is scattered into it; no other
+    /// code may write to them, nor read them while data is scattered.
     #[inline]
     pub unsafe fn new(base: *mut u8, datatype: Datatype, count: u64) -> Self {
         Self { base, datatype, count }
@@ -82,8 +82,8 @@ impl Memory {
     #[inline]
     pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
         let (pointer, len) = self.single_run()?;
-        // SAFETY: `new` promises that the bytes are writable and used by nobody else. Clones of
-        // this value are used for other parts or at other times.
+        // SAFETY: `new` promises that the bytes are writable and not used elsewhere. Clones of this
+        // value are used for other parts or at other times.
         Some(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
     }
 
@@ -134,7 +134,7 @@ pub struct MemoryCursor {
     cursor: Cursor,
 }
 
-// SAFETY: as for Memory, from which it is made and whose promise covers it.
+// SAFETY: as for Memory; the promise given for it covers this cursor.
 unsafe impl Send for MemoryCursor {}
 // SAFETY: as for Send; shared references only read the cursor itself.
 unsafe impl Sync for MemoryCursor {}

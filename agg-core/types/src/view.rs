@@ -56,7 +56,7 @@ fn bad(text: String) -> Error {
 }
 
 /// A type that MPI forbids in a view. The standard names no class for it; programs and test suites
-/// know the one that ROMIO has always returned.
+/// expect the one that ROMIO has always returned.
 fn forbidden(text: String) -> Error {
     Error::new(ErrorClass::Io, text)
 }
@@ -103,7 +103,7 @@ impl View {
         }
     }
 
-    /// The same view so many bytes further on in the file, counted modulo 2^64.
+    /// The same view, moved by `by` bytes in the file, modulo 2^64.
     #[inline]
     pub fn moved(&self, by: u64) -> Self {
         Self { displacement: self.displacement.wrapping_add(by), ..self.clone() }
@@ -133,8 +133,8 @@ impl View {
         &self.representation
     }
 
-    /// Data bytes of one etype; 1 for an etype without data, whose views are empty, so that
-    /// dividing by it is always possible.
+    /// Data bytes of one etype; 1 for an etype without data, so that dividing by it is always
+    /// possible. Views of such an etype are empty.
     #[inline]
     pub fn etype_size(&self) -> u64 {
         self.etype.size().max(1)
@@ -165,8 +165,8 @@ impl View {
 
     /// The file bytes of `len` data bytes from `position` on, in view order, neighbours merged.
     ///
-    /// Extents may reach beyond `i64::MAX`, where no file can; what 64 bits cannot express is left
-    /// out.
+    /// Extents may reach beyond `i64::MAX`, where no file can; bytes at offsets beyond 64 bits are
+    /// left out.
     #[inline]
     pub fn extents(&self, position: u64, len: u64) -> Extents {
         Extents {
@@ -315,7 +315,7 @@ impl View {
         out
     }
 
-    /// The view that [`View::encode`] turned into `bytes`, which may come from anybody.
+    /// The view that [`View::encode`] turned into `bytes`. They need not be trusted.
     ///
     /// # Errors
     ///
@@ -366,9 +366,9 @@ fn check(name: &str, datatype: &Datatype, writable: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether no run of bytes starts before the one that precedes it; what a file that is only read
-/// may show, although elements of overlapping runs are then out of order. Types of very many runs
-/// are not looked at to their end, but refused.
+/// Whether no run of bytes starts before the one that precedes it. A view may show such bytes of a
+/// file that is only read, although elements of overlapping runs are then out of order. Types of
+/// very many runs are not inspected to their end, but rejected.
 fn runs_start_in_order(datatype: &Datatype) -> bool {
     const LIMIT: usize = 1 << 20;
     let mut cursor = datatype.cursor(1, 0);

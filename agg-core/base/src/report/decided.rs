@@ -68,7 +68,7 @@ impl Tally {
             .collect()
     }
 
-    /// What was noted at all, in words, and how often.
+    /// The notes that were taken at all, in words, and how often.
     pub fn notes(&self) -> Vec<(&'static str, u64)> {
         let notes = Note::ALL.iter().map(|note| (note.words(), self.noted(*note)));
         notes.filter(|(_, count)| *count > 0).collect()

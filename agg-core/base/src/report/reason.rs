@@ -1,6 +1,6 @@
 //! Ways of carrying out a call and reasons for them, with the words of the report.
 
-/// An enum each of whose values has words for the user.
+/// Declares an enum in which each value has words for the user.
 macro_rules! worded {
     ($(#[doc = $doc:literal])+ $name:ident {
         $($(#[doc = $about:literal])+ $value:ident $words:literal;)*
@@ -67,15 +67,15 @@ worded! {
         LargeSeparate "large separate pieces";
         /// Little to join, and requests cost less than passing the bytes.
         Separate "separate pieces and cheap requests on one node";
-        /// Requests of their own cost less than passing so many bytes.
+        /// Requests of their own cost less than passing the bytes.
         Cheap "pieces large for what a request costs";
-        /// The rank did not wait to hear what the others bring.
+        /// The rank did not wait for the summaries of the others.
         Habit "every rank as in its last call";
-        /// What others touch is exchanged, and no more.
+        /// Only data that others touch is exchanged.
         Chunks "chunks of one rank by that rank";
         /// The hint asks for all chunks in one exchange.
         ChunkNumber "hint aggio_chunk_opt_num";
-        /// The hint says which chunks are exchanged.
+        /// The hint selects the chunks that are exchanged.
         ChunkRatio "hint aggio_chunk_opt_ratio";
         /// A slow file system shall deliver each byte once.
         Shared "ranks read the same bytes";

@@ -1,4 +1,4 @@
-//! What reports tell, for people and as JSON.
+//! The contents of reports, for people and as JSON.
 
 use super::*;
 

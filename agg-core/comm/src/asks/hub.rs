@@ -1,11 +1,11 @@
-//! The part of rank 0: it passes each question on to the nodes that it concerns, and their common
-//! answer back to the rank that asks.
+//! The part of rank 0: it forwards each question to the nodes that it concerns, and their combined
+//! answer to the rank that asked.
 
 use super::message::{Answer, Message, Question};
 use aggio_link::{Event, Peer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who answers for the nodes, and which questions are open.
+/// The connections of the nodes, and the open questions.
 #[derive(Debug)]
 pub(super) struct Hub {
     nodes: Vec<Option<Peer>>,
@@ -27,12 +27,12 @@ struct Open {
 pub(super) type Mail = Vec<(Peer, Message)>;
 
 impl Hub {
-    /// For so many nodes, none of which has come yet.
+    /// A hub for this number of nodes, none of them connected yet.
     pub(super) fn new(nodes: usize) -> Self {
         Self { nodes: vec![None; nodes], open: BTreeMap::new(), last: 0 }
     }
 
-    /// What is to be said after `event`.
+    /// Handles `event`; returns the messages to send.
     pub(super) fn take(&mut self, event: Event) -> Mail {
         match event {
             Event::Message { peer, head, .. } => match Message::from_bytes(&head) {
@@ -72,7 +72,7 @@ impl Hub {
         mail
     }
 
-    /// A node answers: the rank that asked hears it with the last answer.
+    /// Handles an answer of a node; the last answer completes the reply to the rank that asked.
     fn note(&mut self, number: u64, node: Peer, answer: Answer) -> Mail {
         let Some(open) = self.open.get_mut(&number) else { return Mail::new() };
         if !open.left.remove(&node) {
@@ -87,7 +87,7 @@ impl Hub {
         mail
     }
 
-    /// A node, or a rank that asks, is gone.
+    /// Handles the end of a connection to a node, or to a rank that asks.
     fn lose(&mut self, peer: Peer) -> Mail {
         self.open.retain(|_, open| open.from != peer);
         for node in self.nodes.iter_mut().filter(|node| **node == Some(peer)) {
@@ -109,7 +109,7 @@ mod tests {
         hub.take(Event::Message { peer: Peer(peer), head, body: Received::None })
     }
 
-    /// A hub of three nodes, whose numbers as peers are 10 more.
+    /// A hub of three nodes; the peer number of each is its number plus 10.
     fn hub() -> Hub {
         let mut hub = Hub::new(3);
         for node in 0..3 {

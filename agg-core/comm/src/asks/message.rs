@@ -1,31 +1,31 @@
-//! What the threads and ranks that ask each other say.
+//! The messages between the ranks and the threads that answer them.
 
 use aggio_base::Extent;
 
 /// Bytes of a message.
 pub(super) const BYTES: usize = 32;
 
-/// What a rank asks of nodes.
+/// A question of a rank to nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Every node: to store what its ranks hold back, but for what comes last, when they have done
-    /// so many collective writes.
+    /// To every node: store the buffered writes of its ranks, except bytes that must be stored
+    /// last, once they have done this number of collective writes.
     StoreFirst(u32),
-    /// Every node: to store what comes last, too.
+    /// To every node: store the bytes that must be stored last, too.
     StoreAll(u32),
-    /// The node of the first rank: whether that holds back bytes here that it has written alone.
+    /// To the first rank's node: does that rank have buffered independent writes in this extent?
     IsAlone(Extent),
 }
 
-/// What nodes answer, the weightier ones last.
+/// An answer of nodes; of several answers, the greatest is the combined one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
-    /// Nothing of it is held back, or any more.
+    /// No buffered writes, or no longer any.
     #[default]
     Nothing,
-    /// Something of it is.
+    /// Some buffered writes.
     Something,
-    /// It cannot be stored, or a node cannot be asked.
+    /// They cannot be stored, or a node cannot be reached.
     Failed,
 }
 
@@ -55,7 +55,7 @@ impl Message {
         bytes
     }
 
-    /// `None` for what is no message.
+    /// Returns `None` for bytes that are not a message.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
         let (words, _) = bytes.as_chunks::<8>();

@@ -1,10 +1,10 @@
-//! Ranks of several nodes ask each other for writes that wait, by messages over TCP: a rank that
-//! holds something back may be in no call of MPI.
+//! Flush on demand between nodes, by messages over TCP: a rank with buffered writes may be in no
+//! call of MPI.
 //!
-//! Rank 0 has a thread (`hub.rs`) that passes each question on to a thread of the first rank of
-//! every node (`node.rs`). That lets the ranks of its node store what they hold back, by the
-//! counters in the memory of the node ([`Holders`]). A rank connects with the hub when it first
-//! asks (`asker.rs`). Who does not know a secret of the job is refused.
+//! Rank 0 has a thread (`hub.rs`) that forwards each question to a thread of the first rank of
+//! every node (`node.rs`). That thread makes the ranks of its node store their buffered writes,
+//! through the counters in the memory of the node ([`Holders`]). A rank connects to the hub when it
+//! asks for the first time (`asker.rs`). The hub refuses connections without a secret of the job.
 
 mod asker;
 mod hub;
@@ -33,12 +33,12 @@ use thread::{LIMITS, Thread, serve};
 /// Bytes of a token.
 const TOKEN: usize = 32;
 
-/// What a rank needs to ask for writes of one file on other nodes.
+/// A rank's access to the buffered writes of one file on other nodes.
 pub struct NodeAsks {
     address: String,
     token: Token,
     asker: Mutex<Option<Asker>>,
-    /// The threads that this rank has for the others.
+    /// The threads that this rank runs for the others.
     threads: Vec<Thread>,
 }
 
@@ -49,8 +49,8 @@ impl std::fmt::Debug for NodeAsks {
 }
 
 impl NodeAsks {
-    /// Connects all nodes, whose ranks have `holders`; collective. Rank 0 decides whether that is
-    /// `tried`; `None`, on all ranks alike, if it is not.
+    /// Connects all nodes; collective. Each rank passes the `holders` of its node. Rank 0 decides
+    /// with `tried`; without it, the result is `None` on all ranks.
     ///
     /// # Errors
     /// On all ranks alike, if a node cannot reach the first one, or has no memory of its own.
@@ -146,13 +146,13 @@ fn start_hub(
     let address = link.address();
     let thread = Thread::start(workers, move |bell, stop| {
         let mut hub = Hub::new(nodes);
-        // Without it, ranks that ask hear of its end.
+        // If the thread ends, ranks that ask get an error from the closed connection.
         drop(serve(&mut link, bell, stop, |event| hub.take(event)));
     })?;
     Ok((thread, token, address))
 }
 
-/// What a rank learns of the hub; the first one of each node also starts its thread.
+/// Connects this rank to the hub; the first rank of each node also starts its thread.
 fn join(
     transport: &Arc<dyn Transport>,
     message: &[u8],

@@ -1,5 +1,5 @@
-//! The part of a node: its first rank has a thread that lets the ranks of the node store what they
-//! hold back.
+//! The part of a node: a thread of its first rank makes the ranks of the node store their buffered
+//! writes.
 
 use super::hub::Mail;
 use super::message::{Answer, Message, Question};
@@ -20,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the thread sleeps between two looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Starts the thread, and waits until the hub knows it.
+/// Starts the thread, and waits until it is registered with the hub.
 ///
 /// # Errors
-/// The system's; `TimedOut` if the hub does not answer, `ConnectionRefused` if it does not want
-/// this node.
+/// The system's; `TimedOut` if the hub does not answer, `ConnectionRefused` if it refuses this
+/// node.
 pub(super) fn start(
     transport: &Arc<dyn Transport>,
     holders: &Holders,
@@ -50,7 +50,7 @@ struct Node {
 }
 
 impl Node {
-    /// Answers the questions of the hub; tells `known` when that knows this node.
+    /// Answers the questions of the hub; sends to `known` once it is registered there.
     fn answer(
         &self,
         address: &str,
@@ -96,8 +96,8 @@ impl Node {
         }
     }
 
-    /// Waits until the ranks of this node have done so many collective writes and have stored what
-    /// they hold back, `all` of it or all but what comes last.
+    /// Waits until the ranks of this node have done `done` collective writes and have stored their
+    /// buffered writes, `all` of them or all except bytes that must be stored last.
     fn wait(&self, done: u32, all: bool, stop: &Stop) -> Answer {
         let holders = &self.holders;
         let _ask = holders.ask(all);

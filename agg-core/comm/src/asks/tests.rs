@@ -1,4 +1,4 @@
-//! Nodes that are threads, and what comes over real sockets.
+//! Nodes as threads, with messages over real sockets.
 
 use super::*;
 use crate::transport::threads::testing::run_on;

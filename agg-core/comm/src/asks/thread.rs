@@ -1,4 +1,4 @@
-//! A thread that serves a link until it is told to stop.
+//! A thread that serves a link until it is stopped.
 
 use super::hub::Mail;
 use crate::workers::Workers;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Messages are small, and whoever is silent for long may be stopped by a debugger: MPI tells of
+/// Messages are small. A peer that is silent for long may be stopped by a debugger; MPI reports
 /// nodes that are gone.
 pub(super) const LIMITS: Limits = Limits {
     head: super::message::BYTES,
@@ -45,7 +45,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Starts a thread that runs `work`; this is given what becomes readable when it is to stop.
+    /// Starts a thread that runs `work`, with a socket that becomes readable when it is to stop.
     pub(super) fn start(
         workers: &Workers,
         work: impl FnOnce(&UnixStream, &Stop) + Send + 'static,
@@ -75,7 +75,7 @@ impl Drop for Thread {
     }
 }
 
-/// Lets `take` answer what comes over `link`, until `bell` is rung or the link does not work.
+/// Answers events of `link` with `take`, until `bell` is rung or the link fails.
 pub(super) fn serve(
     link: &mut Framed<Tcp>,
     bell: &UnixStream,
@@ -88,7 +88,7 @@ pub(super) fn serve(
         let mail: Mail = events.drain(..).flat_map(&mut take).collect();
         for (peer, message) in &mail {
             let frame = Frame { head: message.to_bytes().to_vec(), ..Frame::default() };
-            // One that is gone, or takes nothing in, is heard of by its end.
+            // A peer that has ended, or takes no messages, causes an event later.
             drop(link.send(*peer, frame));
         }
         if !more && mail.is_empty() {

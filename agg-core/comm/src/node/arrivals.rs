@@ -1,8 +1,9 @@
 //! Arrivals: which ranks of a node have begun which operation.
 //!
 //! Ranks may begin operations on several files in different orders, and the memory of a node has
-//! places for a few operations only. So each rank calls first, in its own *roll*, and an operation
-//! gets a place when all have called: it then ends whatever else is under way.
+//! places for a few operations only. So each rank first enters the operation in its own *roll*, and
+//! an operation gets a place when all ranks have entered it: then it can end regardless of other
+//! operations.
 
 use super::layout::{CALLS, SUMMARY};
 use super::{Node, futex};
@@ -19,7 +20,7 @@ const TAKEN: u64 = u64::MAX;
 pub(crate) struct Met {
     /// The operation's number in the memory of the node.
     pub(super) id: u64,
-    /// What each member brought, in the order of members, end to end.
+    /// The parts of all members, in the order of members, end to end.
     pub(crate) parts: Vec<u8>,
     /// Where each member's call is in its roll.
     calls: Vec<usize>,
@@ -27,7 +28,7 @@ pub(crate) struct Met {
 
 impl Node {
     /// Waits until all members are at operation `id`, which is unique among the operations of this
-    /// memory and the same on all its ranks, and tells the others of `mine`.
+    /// memory and the same on all its ranks, and exchanges `mine`.
     ///
     /// Each member must then claim the operation's place, and leave it in the end; or each must
     /// [dismiss](Node::dismiss) it.
@@ -93,7 +94,7 @@ impl Node {
         places.find(|call| self.roll(member, *call).load(Ordering::SeqCst) == id)
     }
 
-    /// Leaves an operation that needs no place: all members know from the parts that it has ended.
+    /// Leaves an operation that needs no place: the parts show all members that it has ended.
     pub(crate) fn dismiss(&self, met: Met) {
         let dismissed = self.memory.word(self.layout.dismissed(met.calls[0]));
         if dismissed.fetch_add(1, Ordering::SeqCst) as usize + 1 == met.calls.len() {
@@ -112,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Wakes those who wait for calls or for places in their rolls.
+    /// Wakes ranks that wait for calls or for places in their rolls.
     fn announce_call(&self) {
         self.calls().fetch_add(1, Ordering::SeqCst);
         futex::wake(self.calls());

@@ -1,4 +1,4 @@
-//! How the ranks of a node come to share a memory.
+//! Makes the memory shared by the ranks of a node.
 
 use super::{Map, Node, NodeAddress};
 use crate::group;
@@ -6,7 +6,7 @@ use crate::transport::Transport;
 use aggio_base::error::Result;
 
 /// Makes the memory that the ranks of this node share; collective over all ranks of `transport`.
-/// `None` on all ranks if memory is not to be had on some node: then everything travels in
+/// `None` on all ranks if memory is not available on some node: then everything travels in
 /// messages.
 pub async fn form(transport: &dyn Transport, tag: u32) -> Result<Option<Node>> {
     let map = Map::new(transport.nodes(), transport.rank());
@@ -15,12 +15,12 @@ pub async fn form(transport: &dyn Transport, tag: u32) -> Result<Option<Node>> {
     } else {
         follow(transport, tag, map).await?
     };
-    // Not `agree`: where there is no memory, that is no error of anybody.
+    // Not `agree`: it is not an error if there is no memory.
     let all = group::allgather(transport, tag, &[u8::from(node.is_ok())]).await?;
     if all.iter().all(|there| *there == 1) { node.map(Some) } else { Ok(None) }
 }
 
-/// The first rank of a node makes the memory and tells the others.
+/// The first rank of a node makes the memory and sends its address to the others.
 async fn invite(t: &dyn Transport, tag: u32, map: Map) -> Result<Result<Node>> {
     let others = map.members_of(map.node())[1..].to_vec();
     let node = Node::create(map);

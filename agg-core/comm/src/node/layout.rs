@@ -1,4 +1,4 @@
-//! What lies where in the shared memory of a node.
+//! The layout of the shared memory of a node.
 //!
 //! ```text
 //! process numbers of the members | reaches of their rolls | events of calls
@@ -27,12 +27,12 @@ pub(crate) const RESULT: usize = 1024;
 /// Windows that were not stored in full, of one operation, see `ring.rs`.
 pub(crate) const FAILURES: usize = 4 * DEPTH;
 
-/// What the nodes tell each other, as many bytes of each.
+/// The messages that nodes exchange, with the same number of bytes from each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Board {
-    /// When their ranks have met.
+    /// After their ranks have met.
     News,
-    /// After an error: what they did not store.
+    /// After an error: the windows that each node did not store.
     Lost,
 }
 
@@ -132,8 +132,8 @@ impl Layout {
         self.process(self.members) + 4 * index
     }
 
-    /// The word that changes when an operation is at last called by all; then that which counts
-    /// ranks whose rolls are full.
+    /// The word that changes when all ranks have called an operation; behind it is the count of
+    /// ranks with full rolls.
     pub(crate) fn calls(&self) -> usize {
         self.reach(self.members).next_multiple_of(64)
     }
@@ -149,7 +149,7 @@ impl Layout {
         self.call(self.members, 0) + 4 * call
     }
 
-    /// What member `index` tells the others with that call.
+    /// The part of member `index` in that call.
     pub(crate) fn part(&self, index: usize, call: usize) -> usize {
         self.dismissed(CALLS) + SUMMARY * (CALLS * index + call)
     }
@@ -175,7 +175,7 @@ impl Layout {
         self.result(self.members)
     }
 
-    /// What all nodes told each other.
+    /// The messages exchanged by all nodes.
     pub(crate) fn board(&self, board: Board) -> usize {
         let first = self.verdict() + RESULT;
         match board {

@@ -1,8 +1,8 @@
 //! Memory that processes of one node share: a nameless file, mapped by each, or where there can be
 //! none a [segment](super::segment).
 //!
-//! Other processes change it at any time, so it is reached through atomic words and raw pointers
-//! only. It goes away with the last process that has it, whatever ends them.
+//! Other processes change it at any time, so it is accessed through atomic words and raw pointers
+//! only. The kernel frees it with the last process that maps it, however that process ends.
 
 use super::segment::Segment;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -70,7 +70,7 @@ impl MemoryFile {
         if fd < 0 {
             return Err(last_error("memfd_create"));
         }
-        // SAFETY: the descriptor is new and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let memory = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: the descriptor is open.
         if size != 0 && unsafe { libc::ftruncate(memory.as_raw_fd(), size as libc::off_t) } != 0 {
@@ -82,7 +82,7 @@ impl MemoryFile {
     /// The file of `size` bytes that another process of this node made and still holds.
     pub(crate) fn open(address: NodeAddress, size: usize) -> Result<Self> {
         let memory = open_descriptor(address)?;
-        // SAFETY: asks for what only memory files have; no memory is involved.
+        // SAFETY: an operation that only memory files support; no memory is involved.
         if unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_GET_SEALS) } < 0 {
             return Err(last_error("fcntl of shared memory"));
         }
@@ -120,7 +120,7 @@ pub(crate) struct Memory {
     len: usize,
 }
 
-/// What is mapped.
+/// The kind of mapped memory.
 #[derive(Debug)]
 enum Source {
     File(MemoryFile),
@@ -166,7 +166,7 @@ impl Memory {
         }
     }
 
-    /// What the other processes need for [`Memory::open`].
+    /// The arguments of [`Memory::open`] in the other processes.
     pub(crate) fn address(&self) -> NodeAddress {
         match &self.source {
             Source::File(file) => file.address(),
@@ -176,7 +176,7 @@ impl Memory {
         }
     }
 
-    /// The address of byte `at`, of which `len` bytes are used.
+    /// The address of byte `at`; `len` bytes are used from there.
     ///
     /// # Panics
     /// If they are not inside the memory: that is a mistake in the layout.
@@ -186,8 +186,8 @@ impl Memory {
         self.base.as_ptr().wrapping_add(at)
     }
 
-    /// Whether there is storage for `len` bytes from byte `at` on; of a segment that is not known
-    /// before it is used.
+    /// Whether there is storage for `len` bytes from byte `at` on; always true for a segment, which
+    /// gets storage when it is used.
     pub(crate) fn reserve(&self, at: usize, len: usize) -> bool {
         let Source::File(file) = &self.source else { return true };
         let extent = Extent::new(at as u64, len as u64);
@@ -219,7 +219,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Source::File(_) = self.source {
-            // SAFETY: unmaps what `map` mapped; no reference to it outlives `self`.
+            // SAFETY: unmaps the mapping made by `map`; no reference to it outlives `self`.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
         }
     }

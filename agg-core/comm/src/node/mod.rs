@@ -1,10 +1,10 @@
 //! The ranks of one node: memory that they share, and collective steps in it.
 //!
 //! A node's ranks share one nameless memory for each communicator. In it the ranks of a collective
-//! operation *meet* (each hears what all want, `arrivals.rs`); then it gets one of
+//! operation *meet* and exchange their arguments (`arrivals.rs`); then the operation gets one of
 //! `layout::OPERATIONS` places, where the ranks pass data through a ring of *windows* of the file
-//! (`ring.rs`), and *agree* on the result (`operation.rs`). There are no locks; who waits sleeps
-//! until something happens. Messages travel only between nodes: see `meeting.rs`.
+//! (`ring.rs`), and *agree* on the result (`operation.rs`). There are no locks; a waiting rank
+//! sleeps until a word changes. Messages travel only between nodes: see `meeting.rs`.
 
 mod arrivals;
 mod form;
@@ -38,21 +38,21 @@ pub(crate) fn sleep(address: usize, seen: u32, most: Duration) {
     futex::wait(address, seen, most);
 }
 
-/// Bytes of a window at most, on a node with `members` ranks whose pieces start and end at
-/// multiples of 2 to the power `grain`.
+/// Maximum size of a window in bytes, on a node with `members` ranks and pieces that start and end
+/// at multiples of 2 to the power `grain`.
 #[inline]
 pub fn window_size(members: usize, grain: u32) -> usize {
     Layout::new(members, 1, members).window_of(grain)
 }
 
 /// Bytes of memory that the `members` ranks of one of `nodes` nodes share for each communicator;
-/// what is never used of it takes no room.
+/// unused parts are never allocated.
 #[inline]
 pub fn memory_size(members: usize, nodes: usize) -> usize {
     Layout::new(members, nodes, members).len()
 }
 
-/// Wakes all who sleep on `word`.
+/// Wakes all threads that sleep on `word`.
 pub(crate) fn wake(word: &AtomicU32) {
     futex::wake(word);
 }
@@ -127,7 +127,7 @@ impl Node {
         self.map.leaders().len() > 1
     }
 
-    /// Whether this rank speaks for its node.
+    /// Whether this rank represents its node.
     pub(crate) fn is_leader(&self) -> bool {
         self.index() == 0
     }

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// How often who waits looks whether all others live.
+/// How often a waiting rank checks that all others live.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// Looks now and then whether the processes of a node live, for somebody who waits for one of them.
+/// Checks regularly that the processes of a node live, for a rank that waits for one of them.
 #[derive(Debug, Default)]
 pub struct Pulse(Option<Instant>);
 
 impl Pulse {
-    /// Looks if it is time to.
+    /// Checks if it is time to.
     ///
     /// # Errors
     /// `Other` if the process of a member has ended.
@@ -74,7 +74,7 @@ impl Node {
         match operation.until(claimed).await {
             Ok(()) => Ok(operation),
             Err(error) => {
-                // What is not claimed must not be left.
+                // An operation that is not claimed must not be left.
                 std::mem::forget(operation);
                 Err(error)
             }
@@ -136,7 +136,7 @@ impl<'a> Operation<'a> {
         self.node.until(self.word(control::EVENTS), ready).await
     }
 
-    /// Wakes those who wait in [`Operation::until`].
+    /// Wakes ranks that wait in [`Operation::until`].
     pub(super) fn announce(&self) {
         let events = self.word(control::EVENTS);
         events.fetch_add(1, Ordering::SeqCst);
@@ -186,7 +186,7 @@ impl<'a> Operation<'a> {
         self.announce();
     }
 
-    /// What the leader [pronounced](Operation::pronounce).
+    /// The verdict that the leader [pronounced](Operation::pronounce).
     pub(crate) async fn verdict(&self) -> Result<()> {
         let word = self.word(control::VERDICT);
         let there = || Some(word.load(Ordering::SeqCst)).filter(|verdict| *verdict != 0);
@@ -196,7 +196,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Shows the other members `news`, as many bytes of each node. Once for each board.
+    /// Publishes `news` for the other members, the same number of bytes for each node. Once for
+    /// each board.
     pub(crate) fn publish(&self, board: Board, news: &[u8]) {
         let place = self.board(board);
         assert_eq!(news.len(), self.node.layout.board_len(board));
@@ -206,7 +207,7 @@ impl<'a> Operation<'a> {
         self.announce();
     }
 
-    /// What the leader [published](Operation::publish).
+    /// The bytes that the leader [published](Operation::publish).
     pub(crate) async fn published(&self, board: Board) -> Result<Vec<u8>> {
         let word = self.word(board.word());
         self.until(|| (word.load(Ordering::SeqCst) != 0).then_some(())).await?;
@@ -233,11 +234,12 @@ impl<'a> Operation<'a> {
         self.word(control::FAILED).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Writes an error to one of the places for errors, whose only writer this member is.
+    /// Writes an error to one of the places for errors. Only this member writes there.
     fn write_error(&self, place: usize, error: &Error) {
         let bytes = error.to_bytes_within(RESULT - 8);
         let start = place + self.base;
-        // SAFETY: the place is written by nobody else, and read after a word says that it is full.
+        // SAFETY: only this member writes the place, and it is read after a word says that it is
+        // full.
         unsafe {
             let place = self.node.memory.place(start + 8, bytes.len());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());

@@ -2,8 +2,8 @@
 //!
 //! Window `w` of an operation uses slot `w % DEPTH`. It is *open* once all windows up to
 //! `w - DEPTH` are done, so at most `DEPTH` windows are under way and no rank can run ahead of the
-//! others by more. Each member that may have data in a window puts it there and *arrives*; who
-//! arrives last finds the window full.
+//! others by more. Each member that may have data in a window puts it there and *arrives*; the last
+//! one to arrive finds the window full.
 
 use super::Node;
 use super::layout::{DEPTH, FAILURES, control};
@@ -34,7 +34,7 @@ impl Drop for Turn<'_, '_> {
 /// States of the turn to store windows.
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
-/// Taken, and some other member wants it.
+/// Taken, and some other member waits for it.
 const WANTED: u32 = 2;
 
 /// Words of a slot, as distances from its start.
@@ -49,7 +49,7 @@ mod slot {
     pub(super) const LEFT: usize = 32;
 }
 
-/// What of an operation's windows did not reach the file.
+/// The windows of an operation that did not reach the file.
 #[derive(Debug)]
 pub struct Unstored {
     /// Windows with the first byte of the file that they did not store.
@@ -148,8 +148,8 @@ impl<'a> Ring<'a> {
         self.operation.until(ready).await
     }
 
-    /// Notes that this member is done with `window`, of which `expected` members are; whether it
-    /// was the last.
+    /// Notes that this member is done with `window`; returns whether it was the last of `expected`
+    /// members.
     #[inline]
     pub fn arrive(&self, window: u32, expected: u32) -> bool {
         let arrived = self.slot(window, slot::ARRIVED).fetch_add(1, Ordering::SeqCst) + 1;
@@ -224,7 +224,7 @@ impl<'a> Ring<'a> {
         self.operation.announce();
     }
 
-    /// Passes over windows that nobody is expected at, before anything else.
+    /// Passes over windows without expected members, before anything else.
     #[inline]
     pub fn pass_over(&self, expected: impl Fn(u32) -> u32) {
         if self.windows > 0 && self.done() == 0 && expected(0) == 0 {
@@ -239,7 +239,7 @@ impl<'a> Ring<'a> {
         while next < self.windows {
             let finished = self.slot(next, slot::FINISHED).load(Ordering::SeqCst) == next + 1;
             if !finished && expected(next) > 0 {
-                // Somebody else may have moved on meanwhile.
+                // Another member may have moved on meanwhile.
                 if done.load(Ordering::SeqCst) == next {
                     break;
                 }
@@ -252,15 +252,15 @@ impl<'a> Ring<'a> {
 
     // Reading.
 
-    /// Notes that this member has marked what it wants from `window`, as `expected` members do;
-    /// whether it was the last.
+    /// Notes that this member has marked the bytes it needs from `window`; returns whether it was
+    /// the last of `expected` members.
     #[inline]
     pub fn want(&self, window: u32, expected: u32) -> bool {
         let wanted = self.slot(window, slot::WANTED).fetch_add(1, Ordering::SeqCst) + 1;
         wanted == expected
     }
 
-    /// Claims, for reading it, the first open window for which `wanted` holds and that nobody has
+    /// Claims, for reading it, the first open window for which `wanted` holds and that is not
     /// claimed.
     #[inline]
     pub fn claim(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
@@ -339,8 +339,8 @@ impl<'a> Ring<'a> {
         if first == 0 { u32::MAX } else { first - 1 + DEPTH as u32 }
     }
 
-    /// What did not reach the file. Of windows that are not done, because a member has ended, none
-    /// counts as stored.
+    /// The windows that did not reach the file. If a member has ended, unfinished windows count as
+    /// not stored.
     #[inline]
     pub fn unstored(&self) -> Unstored {
         let count = self.operation.word(control::FAILURES).load(Ordering::SeqCst) as usize;
@@ -369,7 +369,7 @@ impl<'a> Ring<'a> {
 
     // Memory.
 
-    /// The bytes of the window's slot, of which `len` are used.
+    /// The bytes of the window's slot; `len` of them are used.
     #[inline]
     pub fn bytes(&self, window: u32, len: usize) -> *mut u8 {
         let node = self.operation.node;
@@ -399,7 +399,7 @@ impl<'a> Ring<'a> {
         self.operation.members()
     }
 
-    /// The node whose ring this is.
+    /// The node of this ring.
     #[inline]
     pub fn node(&self) -> &'a Node {
         self.operation.node()

@@ -26,13 +26,13 @@ impl Segment {
     /// A new segment of `len` bytes, all zero.
     pub(super) fn create(len: usize) -> Result<Self> {
         let flags = libc::IPC_CREAT | 0o600 | NO_RESERVE;
-        // SAFETY: makes a segment that nobody knows.
+        // SAFETY: makes a new segment without a key.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, len, flags) };
         if id < 0 {
             return Err(last_error("shmget"));
         }
         let attached = Self::attach(id);
-        // SAFETY: the segment is ours; who is attached keeps it.
+        // SAFETY: the segment is ours; attached processes keep it.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         attached
     }
@@ -72,7 +72,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: detaches what `attach` attached; no reference to it outlives `self`.
+        // SAFETY: detaches the segment attached by `attach`; no reference to it outlives `self`.
         unsafe { libc::shmdt(self.base.as_ptr().cast()) };
     }
 }

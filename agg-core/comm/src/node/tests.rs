@@ -108,7 +108,7 @@ fn who_waits_for_a_process_that_has_ended_gets_an_error() {
     assert_eq!((error.class(), error.rank()), (ErrorClass::Other, Some(9)));
 }
 
-/// So many ranks on one node.
+/// This number of ranks on one node.
 fn one_node(ranks: usize) -> Nodes {
     Nodes::by_name(vec![Some(()); ranks])
 }

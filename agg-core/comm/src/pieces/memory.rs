@@ -22,7 +22,7 @@ fn len(sets: usize) -> usize {
 }
 
 impl Pieces {
-    /// New memory for so many `ranks`.
+    /// New memory for this number of `ranks`.
     pub(super) fn create(ranks: usize) -> Option<Self> {
         let sets = ranks.clamp(1, SETS);
         Some(Self { memory: Memory::create(len(sets)).ok()?, sets })
@@ -53,7 +53,7 @@ impl Pieces {
     pub(super) fn copy(&self, at: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         let from = self.memory.place(at, len);
-        // SAFETY: both have so many bytes. What others store meanwhile is not used: the caller
+        // SAFETY: both have `len` bytes. Bytes that others store meanwhile are not used: the caller
         // compares the number of changes.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), len) };
         bytes
@@ -65,7 +65,7 @@ impl Pieces {
             return false;
         }
         let to = self.memory.place(at, bytes.len());
-        // SAFETY: the place has so many bytes, and no rank but the one that fetches stores there.
+        // SAFETY: the place has `bytes.len()` bytes, and only the fetching rank stores there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         true
     }

@@ -1,10 +1,10 @@
 //! Pieces of an open file that the ranks of a node keep together: the rank that needs one fetches
 //! it into memory that all of them map, and the others copy from there.
 //!
-//! What is kept is used only while the file is in the state that the reader sees, for
-//! [`FRESH`] at most, if it was fetched after the reader's last synchronisation and no rank of the
-//! node has written through the same open since. Nobody depends on another rank: who waits for a
-//! fetch that takes long, or whose rank has ended, reads for itself.
+//! A piece is used only while the file is in the state that the reader sees, for [`FRESH`] at most,
+//! if it was fetched after the reader's last synchronisation and no rank of the node has written
+//! through the same open since. No rank depends on another: if a fetch takes long, or the fetching
+//! rank has ended, the waiting rank reads for itself.
 
 mod memory;
 mod set;
@@ -26,22 +26,22 @@ pub const PIECE: usize = 1 << 20;
 /// For so long pieces are used: stores through mappings of other programs change no state.
 pub const FRESH: Duration = Duration::from_secs(1);
 
-/// For so long a rank waits for another one's fetch at most.
+/// The maximum time that a rank waits for another one's fetch.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often who waits looks whether the rank that fetches lives.
+/// How often a waiting rank checks that the fetching rank lives.
 const PULSE: Duration = Duration::from_millis(20);
 
-/// So many extents are fetched for others after the last one that others wanted.
+/// Number of extents fetched for others after the last one that others read.
 const HOPE: u32 = 8;
 
 /// Set in the numbers of pieces that begin anywhere; the other bits are where.
 const ANYWHERE: u64 = 1 << 63;
 
-/// The state of a file, in words that only the caller understands.
+/// The state of a file, in words that are opaque here.
 pub type State = [u64; 5];
 
-/// What the ranks of a node count of one open file.
+/// Counts of the ranks of a node for one open file.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Counts {
@@ -75,18 +75,18 @@ pub struct NodePieces {
     memory: OnceLock<Option<Pieces>>,
 }
 
-/// What a look at a piece found.
+/// The result of looking for a piece.
 #[derive(Debug)]
 pub enum Look<'a> {
     /// The bytes of the range.
     Bytes(Vec<u8>),
-    /// Nobody has the piece: the caller shall fetch it.
+    /// No rank has the piece: the caller shall fetch it.
     Fetch(Fetch<'a>),
-    /// The caller does best to read what it wants as it is.
+    /// The caller does best to carry out its read as it is.
     AsItIs,
 }
 
-/// The right to fetch a piece; nobody gets the piece if it is dropped.
+/// The right to fetch a piece; if it is dropped, the piece stays missing.
 #[derive(Debug)]
 pub struct Fetch<'a> {
     way: Way<'a>,
@@ -94,7 +94,7 @@ pub struct Fetch<'a> {
     is_done: bool,
 }
 
-/// What a piece must be like to be used.
+/// The conditions under which a piece is used.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     number: u64,
@@ -105,8 +105,8 @@ struct Wanted {
 }
 
 impl NodePieces {
-    /// Those of the file in `lane` on a node with so many `ranks`; of this rank alone without a
-    /// table.
+    /// The pieces of the file in `lane` on a node with this number of `ranks`; of this rank alone
+    /// without a table.
     pub fn new(table: Option<Arc<NodeTable>>, lane: u32, ranks: usize) -> Self {
         let place = match table {
             Some(table) if ranks > 1 => Place::Node(table, lane),
@@ -128,9 +128,9 @@ impl NodePieces {
         self.counts().address.load(Ordering::SeqCst) != 0
     }
 
-    /// This rank has written through this open: nobody uses what was fetched before.
+    /// This rank has written through this open: pieces fetched before are no longer used.
     pub fn changed(&self) {
-        // Whoever makes the memory from now on fetches what has been written.
+        // A rank that makes the memory from now on fetches the new bytes.
         fence(Ordering::SeqCst);
         if self.are_kept() || self.memory.get().is_some() {
             self.counts().changes.fetch_add(1, Ordering::SeqCst);
@@ -155,15 +155,15 @@ impl NodePieces {
     }
 
     /// The bytes `range` of piece `number` of the file, which is in `state`. The second look at a
-    /// piece is told to fetch it.
+    /// piece returns [`Look::Fetch`].
     pub fn look(&self, number: u64, state: State, range: Range<usize>) -> Look<'_> {
         self.look_or_fetch(number, state, range, false, PATIENCE)
     }
 
     /// The bytes of an extent of at most [`PIECE`] bytes that begins at byte `offset`, which all
-    /// ranks are expected to look at as a whole. The second look at it is told to fetch it, or the
-    /// first one where the last extents were looked at by several ranks. Who finds that another
-    /// rank fetches it waits for so long at most.
+    /// ranks are expected to read as a whole. The second look at it returns [`Look::Fetch`], or the
+    /// first one if several ranks looked at the last extents. A rank waits at most `patience` for
+    /// the fetch of another rank.
     pub fn look_at_extent(
         &self,
         offset: u64,
@@ -175,7 +175,7 @@ impl NodePieces {
         let hope = alike.load(Ordering::Relaxed);
         let found = self.look_or_fetch(ANYWHERE | offset, state, 0..len, hope > 0, patience);
         match (&found, hope) {
-            // Two ranks may count down at a time: neither counts below what it saw.
+            // Two ranks may decrement at a time; each stores the value it saw minus 1, never less.
             (Look::Fetch(_), 1..) => alike.store(hope - 1, Ordering::Relaxed),
             (Look::Fetch(_) | Look::Bytes(_), _) => alike.store(HOPE, Ordering::Relaxed),
             (Look::AsItIs, _) => {}
@@ -183,7 +183,7 @@ impl NodePieces {
         found
     }
 
-    /// The next bytes of an extent of which [`NodePieces::look_at_extent`] has told the beginning.
+    /// The next bytes of an extent; [`NodePieces::look_at_extent`] has returned its beginning.
     pub fn look_further(
         &self,
         offset: u64,
@@ -257,7 +257,7 @@ impl Fetch<'_> {
         self.is_done = self.way.publish(&self.wanted, Some(bytes));
     }
 
-    /// Nobody shall try again soon.
+    /// Records that the fetch failed, so that ranks do not try again soon.
     pub fn failed(mut self) {
         self.is_done = self.way.publish(&self.wanted, None);
     }

@@ -1,4 +1,4 @@
-//! A set of pieces: who may fetch which, and copies of what is there.
+//! A set of pieces: grants fetches, and copies pieces that are there.
 //!
 //! Which piece is where is decided under a lock that is held for a few instructions. The bytes of a
 //! piece are copied without it, and used if the piece has not changed meanwhile.
@@ -13,10 +13,10 @@ use std::time::Duration;
 /// Pieces of a set.
 pub(super) const WAYS: usize = 16;
 
-/// Pieces with one look so far that a set keeps in mind, the latest ones.
+/// Pieces with one look so far that a set records, the latest ones.
 const TOUCHED: usize = 256;
 
-/// Tries to take the lock of a set, which whoever has it releases at once, or never.
+/// Attempts to take the lock of a set. Its holder releases it at once, or never.
 const TRIES: u32 = 1000;
 
 /// In place of a length: the piece could not be fetched.
@@ -76,12 +76,12 @@ pub(super) struct Way<'a> {
     index: usize,
 }
 
-/// Who does what about a piece that was not found.
+/// The next step for a piece that was not found.
 #[derive(Debug)]
 pub(super) enum Claim<'a> {
     /// This rank fetches it.
     Fetch(Way<'a>),
-    /// This rank reads what it wants without it.
+    /// This rank carries out its read without the piece.
     AsItIs,
     /// Another rank fetches it.
     Wait,
@@ -135,7 +135,7 @@ impl WayControl {
 }
 
 impl<'a> Set<'a> {
-    /// What differs after each fetch that has ended. Read it before looking for a piece.
+    /// A number that changes after each fetch that has ended. Read it before looking for a piece.
     pub(super) fn seen(self) -> u32 {
         self.control.events.load(Ordering::SeqCst)
     }
@@ -170,17 +170,17 @@ impl<'a> Set<'a> {
                 Ok(self.pieces.copy(self.first + index * PIECE + start, end - start))
             }
         };
-        // What was copied counts if nothing has changed since.
+        // The copy is valid if the piece has not changed since.
         fence(Ordering::SeqCst);
         let tag = self.control.tags[index].load(Ordering::SeqCst);
         let is_same = way.version.load(Ordering::SeqCst) == version && tag == wanted.number + 1;
         is_same.then_some(bytes)
     }
 
-    /// Decides who fetches a piece that was not found: who asks first, if that is said, else who
-    /// asks second.
+    /// Decides whether this rank fetches a piece that was not found: at the first look at it if
+    /// `is_first`, else at the second one.
     ///
-    /// Nobody waits for a fetch that has taken longer than `patience`.
+    /// No rank waits for a fetch that has taken longer than `patience`.
     pub(super) fn claim(self, wanted: &Wanted, is_first: bool, patience: Duration) -> Claim<'a> {
         let Some(_guard) = self.lock() else { return Claim::AsItIs };
         let (control, tag) = (self.control, wanted.number + 1);
@@ -265,7 +265,8 @@ impl Way<'_> {
         &self.set.control.ways[self.index]
     }
 
-    /// Lets others have the bytes, or hear that there are none; whether there is room for them.
+    /// Publishes the bytes, or the failure, for other ranks; returns whether there is room for the
+    /// bytes.
     pub(super) fn publish(&self, wanted: &Wanted, bytes: Option<&[u8]>) -> bool {
         let way = self.control();
         let mut is_stored = true;

@@ -54,7 +54,7 @@ fn a_write_of_any_rank_lets_all_fetch_again() {
     other.changed();
     assert!(matches!(one.look(7, STATE, 0..3), Look::AsItIs));
     let Look::Fetch(again) = other.look(7, STATE, 0..3) else { panic!("it is not there") };
-    // What was read may be from before this write.
+    // The fetched bytes may be from before this write.
     one.changed();
     again.done(b"mixed");
     assert!(matches!(one.look(7, STATE, 0..3), Look::AsItIs));
@@ -231,7 +231,8 @@ fn byte(number: u64, state: u64, at: usize) -> u8 {
     (number * 31 + state * 7 + at as u64 % 251) as u8
 }
 
-/// So many random looks, with new states and writes among them; how many found bytes.
+/// Makes this number of random looks, with new states and writes among them; returns how many found
+/// bytes.
 fn looks(pieces: &NodePieces, count: u64, seed: u64) -> usize {
     const LEN: usize = 3000;
     let (mut found, mut random) = (0, seed);

@@ -1,15 +1,15 @@
 //! Where a future is polled: threads of the program may send messages, workers may not.
 //!
-//! A future says where it can go on: it awaits [`on_caller`] before it needs messages, [`anywhere`]
-//! when it needs none for now, [`settle`] when it will never need any again. Whoever polls it for
-//! [`crate::workers`] grants that; under any other poller nothing happens.
+//! A future states where it can continue: it awaits [`on_caller`] before it needs messages,
+//! [`anywhere`] when it needs none for now, [`settle`] when it will never need any again. The
+//! poller in [`crate::workers`] grants that; under any other poller nothing happens.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Who polls.
+/// The thread that polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Poller {
     /// A thread of the program that waits for this future and nothing else.
@@ -20,7 +20,7 @@ pub(crate) enum Poller {
     Worker,
 }
 
-/// What a future asked for when it was polled in vain.
+/// The request of a future that was polled and is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Go on where messages may be sent.
@@ -36,7 +36,7 @@ thread_local! {
     static WISH: Cell<Option<Wish>> = const { Cell::new(None) };
 }
 
-/// Polls `future` as `poller`; what it asks for comes with the result.
+/// Polls `future` as `poller`; its request, if any, comes with the result.
 pub(crate) fn poll_as<F: Future + ?Sized>(
     poller: Poller,
     future: Pin<&mut F>,
@@ -72,7 +72,7 @@ pub async fn anywhere() {
     once(Poller::Passing, Wish::Anywhere).await;
 }
 
-/// Tells that [`on_caller`] will not be awaited again: threads of the program need not come by.
+/// States that [`on_caller`] will not be awaited again: threads of the program need not poll.
 pub async fn settle() {
     once(Poller::Worker, Wish::Settled).await;
 }

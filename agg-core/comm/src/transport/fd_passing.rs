@@ -1,10 +1,10 @@
 //! Descriptors that one process of a node gives to the others.
 //!
-//! The opener says where its descriptor is and which file it leads to, and keeps it while anybody
-//! may come; it need do nothing more. Another process takes a copy (`pidfd_getfd`), or where the
-//! system forbids that opens the file anew through `/proc/PID/fd`. Both work whatever became of the
-//! file's name. A copy shares the opener's open file description: nothing here uses its offset, and
-//! locks take another one (see `try_lock_alone`).
+//! The opener publishes its descriptor and the identity of the file, and keeps the descriptor open
+//! while others may take it; it need do nothing more. Another process takes a copy (`pidfd_getfd`),
+//! or where the system forbids that, opens the file anew through `/proc/PID/fd`. Both work even if
+//! the file has been renamed or removed. A copy shares the opener's open file description: nothing
+//! here uses its offset, and locks take another one (see `try_lock_alone`).
 
 use super::NodeAddress;
 use aggio_base::os;
@@ -38,18 +38,18 @@ impl From<&libc::stat> for Identity {
 }
 
 impl Identity {
-    /// Which file `fd` leads to.
+    /// The identity of the file that `fd` leads to.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn of(fd: RawFd) -> io::Result<Self> {
         os::lasting_facts(fd).map(|stat| Self::from(&stat))
     }
 
-    /// Refuses the descriptor of another file.
+    /// Rejects the descriptor of another file.
     ///
     /// # Errors
-    /// `NoSuchFile` for another file; what the system said.
+    /// `NoSuchFile` for another file; the system's error.
     pub fn check(self, found: io::Result<Self>) -> Result<()> {
         match found {
             Ok(found) if found == self => Ok(()),
@@ -75,7 +75,7 @@ impl Offer {
     /// Offers `descriptor`, which the caller holds for as long as others may ask for it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn of(descriptor: RawFd) -> Result<Self> {
         let identity = Identity::of(descriptor).map_err(|e| Error::os("fstat", &e))?;
         Ok(Self::with(descriptor, identity))

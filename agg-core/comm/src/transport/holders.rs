@@ -1,5 +1,5 @@
-//! Which ranks of a node hold writes of a file back, and who asks for them: counters in the memory
-//! of the node.
+//! The ranks of a node with buffered writes of a file, and the ranks that request a flush: counters
+//! in the memory of the node.
 
 use super::NodeTable;
 use super::table::Slot;
@@ -19,8 +19,8 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Those of the file in `lane`, which is being opened by so many `ranks` of the node: none has
-    /// written yet.
+    /// The holders of the file in `lane`, which is being opened by this number of `ranks` of the
+    /// node: none has written yet.
     pub fn new(table: Arc<NodeTable>, lane: u32, ranks: usize) -> Self {
         let holders = Self { table, lane, ranks: ranks as u32 };
         holders.slot().done.store(0, Ordering::SeqCst);
@@ -43,8 +43,8 @@ impl Holders {
         Hold { holders: self.clone(), is_last: false, has_failed: false }
     }
 
-    /// This rank asks for what others hold back, until the result is dropped: for what comes last
-    /// as well if `all`.
+    /// Requests a flush of the buffered writes of other ranks, until the result is dropped; of
+    /// bytes that must be stored last as well if `all`.
     pub fn ask(&self, all: bool) -> Ask {
         if all {
             self.slot().asks_all.fetch_add(1, Ordering::SeqCst);
@@ -58,7 +58,8 @@ impl Holders {
         self.slot().holders.load(Ordering::SeqCst)
     }
 
-    /// This rank has done a collective write that may wait: what it holds back of it is told.
+    /// Records that this rank has done a collective write that may be deferred; its buffered bytes
+    /// have been announced before.
     pub fn note_done(&self) {
         self.change(&self.slot().done, 1);
     }
@@ -70,7 +71,7 @@ impl Holders {
         calls.wrapping_mul(self.ranks).wrapping_sub(done).cast_signed() > 0
     }
 
-    /// Whether a rank could not store what it holds back.
+    /// Whether a rank could not store its buffered writes.
     pub fn have_failed(&self) -> bool {
         self.slot().failed.load(Ordering::SeqCst) > 0
     }
@@ -85,24 +86,24 @@ impl Holders {
         self.slot().asks.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether a rank asks for what comes last as well.
+    /// Whether a rank requests bytes that must be stored last as well.
     pub fn are_asked_for_all(&self) -> bool {
         self.slot().asks_all.load(Ordering::SeqCst) > 0
     }
 
-    /// Whether all that is held back is what comes last.
+    /// Whether all buffered bytes are bytes that must be stored last.
     pub fn hold_the_last_only(&self) -> bool {
         self.slot().lasts.load(Ordering::SeqCst) >= self.count()
     }
 
-    /// From where to where the first rank holds back what it has written alone. A rank that hears
-    /// of a write after it was made sees it here, or the bytes in the file.
+    /// The extent of the buffered independent writes of the first rank. A rank that learns of a
+    /// write after it was made sees it here, or sees its bytes in the file.
     pub fn alone(&self) -> Extent {
         let [start, end] = &self.slot().alone;
         Extent::between(start.load(Ordering::SeqCst), end.load(Ordering::SeqCst))
     }
 
-    /// Tells the others of it; only for the first rank.
+    /// Publishes the extent of buffered independent writes; only for the first rank.
     pub fn set_alone(&self, extent: Extent) {
         let [start, end] = &self.slot().alone;
         let (from, upto) = if extent.is_empty() { (0, 0) } else { (extent.offset, extent.end()) };
@@ -110,7 +111,7 @@ impl Holders {
         end.store(upto, Ordering::SeqCst);
     }
 
-    /// What differs after every change. Read it before looking for one.
+    /// A number that differs after every change. Read it before looking for one.
     pub fn changes(&self) -> u32 {
         self.slot().changes.load(Ordering::SeqCst)
     }
@@ -135,7 +136,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Tells whether it is only what comes last.
+    /// Records whether this rank holds only bytes that must be stored last.
     pub fn set_last(&mut self, is_last: bool) {
         if std::mem::replace(&mut self.is_last, is_last) != is_last {
             self.holders.change(&self.holders.slot().lasts, if is_last { 1 } else { -1 });
@@ -147,7 +148,7 @@ impl Hold {
         self.has_failed
     }
 
-    /// Tells whether it cannot be stored.
+    /// Records whether its buffered writes cannot be stored.
     pub fn set_failed(&mut self, has_failed: bool) {
         if std::mem::replace(&mut self.has_failed, has_failed) != has_failed {
             self.holders.change(&self.holders.slot().failed, if has_failed { 1 } else { -1 });

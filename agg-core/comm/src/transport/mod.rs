@@ -1,4 +1,4 @@
-//! How the ranks that opened a file talk to each other.
+//! How the ranks that opened a file communicate.
 
 mod fd_passing;
 mod holders;
@@ -92,7 +92,7 @@ pub trait Transport: Send + Sync {
     /// Which ranks run on one node.
     fn nodes(&self) -> &Nodes;
 
-    /// What the ranks of this node share; `None` if they share nothing.
+    /// The memory shared by the ranks of this node; `None` if they share none.
     fn table(&self) -> Option<Arc<NodeTable>>;
 
     /// Locks that all ranks share, which run on one node; collective. `tag` is free for its
@@ -103,7 +103,7 @@ pub trait Transport: Send + Sync {
     fn share_locks(&self, tag: u32) -> BoxFuture<'_, Result<Arc<dyn SharedLocks>>>;
 }
 
-/// Shared file pointers of an open file, of which one is in force: so many views can be set before
+/// Number of shared file pointers of an open file; one is in force. So many views can be set before
 /// all ranks meet.
 pub const POINTERS: u32 = 32;
 

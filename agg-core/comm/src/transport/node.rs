@@ -16,14 +16,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct NodeLocks(MemoryFile);
 
-/// Nobody reads or writes the memory, and without bytes no limit of file sizes counts it.
+/// The memory is never read or written, and without bytes no limit of file sizes counts it.
 const SIZE: usize = 0;
 
 impl NodeLocks {
     /// New locks.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create() -> Result<Self> {
         MemoryFile::create(SIZE).map(Self)
     }
@@ -31,12 +31,12 @@ impl NodeLocks {
     /// The locks that another process of this node made and still holds.
     ///
     /// # Errors
-    /// What the system says; `Intern` if the address is that of something else.
+    /// The system's error; `Intern` if the address is that of something else.
     pub fn open(address: NodeAddress) -> Result<Self> {
         MemoryFile::open(address, SIZE).map(Self)
     }
 
-    /// What the other processes need for [`NodeLocks::open`].
+    /// The arguments of [`NodeLocks::open`] in the other processes.
     pub fn address(&self) -> NodeAddress {
         self.0.address()
     }
@@ -54,7 +54,7 @@ impl SharedLocks for NodeLocks {
 /// Makes one [`NodeLocks`] for all ranks, which must run on one node. Collective.
 ///
 /// # Errors
-/// On all ranks alike where `/proc` or memory files are not to be had.
+/// On all ranks alike if `/proc` or memory files are not available.
 pub async fn share_on_node(transport: &dyn Transport, tag: u32) -> Result<Arc<dyn SharedLocks>> {
     let mut made = None;
     let mut message = Vec::new();

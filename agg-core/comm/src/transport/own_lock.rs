@@ -12,11 +12,11 @@ struct OwnLock {
 
 impl LockGuard for OwnLock {}
 
-/// Takes a lock on `extent` through `descriptor`, whose open file description nobody else uses;
-/// `None` if another holder conflicts.
+/// Takes a lock on `extent` through `descriptor`, which must have an open file description of its
+/// own; `None` if another holder conflicts.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn try_lock_alone(
     descriptor: OwnedFd,
     extent: Extent,
@@ -25,7 +25,7 @@ pub fn try_lock_alone(
     if extent.is_empty() {
         return Ok(Some(Box::new(OwnLock { _descriptor: None })));
     }
-    // A range that ends beyond what a lock can name reaches to infinity: length 0.
+    // A range that ends beyond the largest lock offset reaches to infinity: length 0.
     let start = extent.offset.min(i64::MAX as u64) as i64;
     let len = if extent.end() > i64::MAX as u64 { 0 } else { extent.len as i64 };
     let kind = if exclusive { libc::F_WRLCK } else { libc::F_RDLCK };

@@ -7,7 +7,7 @@ use crate::task::BoxFuture;
 use aggio_base::Result;
 use std::sync::Arc;
 
-/// One rank; communicates with nobody but itself.
+/// The transport of a single rank.
 pub struct SingleTransport(Arc<ThreadTransport>);
 
 impl SingleTransport {
@@ -43,7 +43,7 @@ impl Transport for SingleTransport {
     }
 
     fn idle(&self, _waits: u32) {
-        // What is waited for can only be a lock that another thread of this process holds.
+        // The wait can only be for a lock that another thread of this process holds.
         std::thread::yield_now();
     }
 

@@ -14,7 +14,7 @@ use aggio_base::error::{Error, ErrorClass};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What the ranks of a node share of one file.
+/// State of one file shared by the ranks of a node.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Slot {
@@ -25,21 +25,22 @@ pub(super) struct Slot {
     /// The file that it leads to.
     device: AtomicU64,
     inode: AtomicU64,
-    /// Ranks that hold writes back, and those of them that hold nothing but what comes last.
+    /// Ranks with buffered writes, and those of them with only bytes that must be stored last.
     pub(super) holders: AtomicU32,
     pub(super) lasts: AtomicU32,
-    /// Ranks that could not store what they hold.
+    /// Ranks that could not store their buffered writes.
     pub(super) failed: AtomicU32,
-    /// Ranks that ask for what is held back, and what changes whenever something of this changes.
+    /// Ranks that request a flush.
     pub(super) asks: AtomicU32,
-    /// Of those, ranks that ask for what comes last, too.
+    /// Those of them that request bytes that must be stored last, too; then a number that differs
+    /// after every change of this state.
     pub(super) asks_all: AtomicU32,
     pub(super) changes: AtomicU32,
     /// Collective writes that may wait, as many as each rank has done.
     pub(super) done: AtomicU32,
-    /// From where to where the first rank holds back what it has written alone: both 0 if nothing.
+    /// The extent of the buffered independent writes of the first rank; both 0 if there are none.
     pub(super) alone: [AtomicU64; 2],
-    /// What is counted of the pieces of the file that ranks keep.
+    /// Counts of the pieces of the file that ranks keep.
     pieces: Counts,
 }
 
@@ -53,7 +54,7 @@ impl NodeTable {
     /// New memory, all zero.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create() -> Result<Self> {
         Memory::create(BYTES).map(Self)
     }
@@ -61,18 +62,18 @@ impl NodeTable {
     /// The memory that another process of this node made and still holds.
     ///
     /// # Errors
-    /// What the system says; `Intern` if the address is that of something else.
+    /// The system's error; `Intern` if the address is that of something else.
     pub fn open(address: NodeAddress) -> Result<Self> {
         Memory::open(address, BYTES).map(Self)
     }
 
-    /// What the other processes need for [`NodeTable::open`].
+    /// The arguments of [`NodeTable::open`] in the other processes.
     pub fn address(&self) -> NodeAddress {
         self.0.address()
     }
 
-    /// Tells the node where the file of `lane` is open. The opener calls this before it lets the
-    /// others hear that the file is open.
+    /// Publishes where the file of `lane` is open. The opener calls this before it sends the result
+    /// of the open to the others.
     pub fn publish(&self, lane: u32, offer: Option<Offer>) {
         let slot = self.slot(lane);
         if let Some(Offer { identity, .. }) = offer {
@@ -96,7 +97,7 @@ impl NodeTable {
         Some(Offer { address, identity: Identity { device, inode } })
     }
 
-    /// What is counted of the pieces of the file in `lane`.
+    /// The counts of the pieces of the file in `lane`.
     pub(crate) fn counts(&self, lane: u32) -> &Counts {
         &self.slot(lane).pieces
     }
@@ -146,7 +147,7 @@ impl SharedPointer for TablePointer {
 /// Makes one [`NodeTable`] for all ranks, which must run on one node. Collective.
 ///
 /// # Errors
-/// On all ranks alike where `/proc` or memory files are not to be had.
+/// On all ranks alike if `/proc` or memory files are not available.
 pub async fn share_table(transport: &dyn Transport, tag: u32) -> Result<Arc<NodeTable>> {
     let mut made = None;
     let mut message = Vec::new();

@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long an idle rank sleeps at most. A message wakes it earlier, or the only word that it waits
-/// for. A lock, or a word beside others, does not: such a wait, of which a random program of the
-/// differential test has some eighty, takes this long.
+/// How long an idle rank sleeps at most. A message wakes it earlier, or a change of the word that
+/// it waits for, if it is the only one. A lock, or a word beside others, does not wake it: such a
+/// wait takes this long, and a random program of the differential test has some eighty of them.
 const NAP: Duration = Duration::from_micros(50);
 
 /// The least that MPI guarantees, so that tests meet the limit.
@@ -33,7 +33,7 @@ pub struct ThreadTransport {
     node: Option<Node>,
     /// How many events of its own mailbox this rank has seen.
     seen: AtomicU64,
-    /// Lengths of what this rank has sent to other nodes.
+    /// Lengths of the messages that this rank has sent to other nodes.
     #[cfg(any(test, feature = "testing"))]
     abroad: Mutex<Vec<usize>>,
 }
@@ -89,7 +89,7 @@ impl SharedPointer for ThreadPointer {
 #[derive(Default)]
 struct Slot(Mutex<Option<Vec<u8>>>);
 
-/// The memory of each rank's node, in rank order; none at all if it is not to be had.
+/// The memory of each rank's node, in rank order; no memory at all if one is not available.
 fn memory(nodes: &Nodes) -> Result<Vec<Option<Node>>> {
     let mut made: Vec<Option<Node>> = Vec::new();
     for rank in 0..nodes.size() {

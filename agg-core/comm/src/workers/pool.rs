@@ -17,21 +17,22 @@ const MOST: usize = 4;
 /// How long a thread without work stays.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A thread whose operations all wait sleeps longer the more often it looked in vain. It is woken
-/// when the only one of them can go on; one among several must not keep it from the others.
+/// A thread with only waiting operations sleeps longer the more often it polled in vain. A change
+/// of its operation's word wakes it; with several operations it sleeps for a shorter time, so that
+/// one does not delay the others.
 const STEP: Duration = Duration::from_micros(50);
 const LONGEST_ALONE: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_micros(500);
 
 /// Something that takes turns on a thread.
 pub(super) trait Job: Send + Sync {
-    /// Does what can be done without waiting for others.
+    /// Continues until it would have to wait for others.
     fn turn(&self) -> Turn;
 }
 
-/// What a turn came to.
+/// The result of a turn.
 pub(super) enum Turn {
-    /// No more turns are wanted.
+    /// The job is done.
     Over,
     /// Another turn, at once.
     Again,
@@ -42,7 +43,7 @@ pub(super) enum Turn {
 struct Pool {
     /// A process made by `fork` has none of the threads.
     process: u32,
-    /// What every thread does first.
+    /// A function that every thread calls before its work.
     at_start: fn(),
     state: Mutex<State>,
     called: Condvar,
@@ -82,7 +83,7 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Workers of which every thread calls `at_start` before its work.
+    /// Workers; each thread calls `at_start` before its work.
     pub fn new(at_start: fn()) -> Self {
         Self(Arc::new(Owner { at_start, pool: AtomicPtr::new(std::ptr::null_mut()) }))
     }
@@ -99,7 +100,7 @@ impl Workers {
         new
     }
 
-    /// A thread of its own, for work that waits for what no word of memory tells.
+    /// Starts a separate thread, for work that waits for events other than a word of memory.
     ///
     /// # Errors
     /// The system's.
@@ -147,12 +148,12 @@ impl Workers {
                 state: Mutex::default(),
                 called: Condvar::new(),
             }));
-            // SAFETY: whoever has `old` seen as no pool of this process may try; the loser's is its
-            // own.
+            // SAFETY: any thread that found `old` to be no pool of this process may try; the loser
+            // keeps its own.
             let exchanged =
                 self.0.pool.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire);
             if exchanged.is_err() {
-                // SAFETY: made above and given to nobody.
+                // SAFETY: made above and not shared.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -243,7 +244,7 @@ impl Pool {
         }
     }
 
-    /// What a thread does.
+    /// The loop of a thread.
     fn work(&self) {
         let mut vain = 0;
         let mut current = self.next();

@@ -3,8 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{ErrorKind, Result};
 
-/// Bytes that must be there before a thread is made. The standard library takes what describes one
-/// from the system, whatever the allocator of the library is, and ends the process without it.
+/// Bytes that must be available before a thread is made. The standard library allocates the
+/// thread's descriptor from the system, regardless of this library's allocator, and aborts the
+/// process on failure.
 const DESCRIBED: usize = 4096;
 
 /// Whether a thread can be described.
@@ -12,7 +13,7 @@ pub(super) fn has_memory() -> bool {
     let layout = Layout::new::<[u8; DESCRIBED]>();
     // SAFETY: the layout has a size; the memory goes back to where it came from.
     unsafe {
-        // Compilers remove allocations that nobody uses.
+        // Compilers remove unused allocations.
         let memory = std::hint::black_box(System.alloc(layout));
         if !memory.is_null() {
             System.dealloc(memory, layout);
@@ -34,7 +35,7 @@ pub fn without_signals<T>(spawn: impl FnOnce() -> Result<T>) -> Result<T> {
     unsafe {
         let (mut mask, mut own): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         libc::sigfillset(&raw mut mask);
-        // What an instruction itself raises cannot wait.
+        // Signals raised by an instruction of the thread itself cannot be deferred.
         for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP] {
             libc::sigdelset(&raw mut mask, signal);
         }

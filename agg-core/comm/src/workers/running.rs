@@ -93,8 +93,8 @@ impl<T: Send + 'static> Running<T> {
         self.0.place.load(Ordering::Acquire) >= SETTLED
     }
 
-    /// Takes the operation out of all hands: nobody touches it when this returns. The future, if it
-    /// has not ended, is the caller's to drop.
+    /// Takes the operation away from all threads: none uses it when this returns. The caller drops
+    /// the future, if it has not ended.
     pub fn stop(&self) -> Option<BoxFuture<'static, T>> {
         let mut work = self.0.work();
         let place = if work.future.is_some() { HERE } else { ENDED };
@@ -122,7 +122,8 @@ impl<T: Send + 'static> Job for Shared<T> {
         let polled = poll_as(Poller::Worker, future.as_mut(), &mut Context::from_waker(&waker));
         let (place, turn) = match polled {
             (Poll::Ready(value), _) => {
-                // What it holds of the file goes first: the program's threads must be the last.
+                // Drop the future's references to the file first: the program's threads must be the
+                // last to hold any.
                 work.future = None;
                 work.value = Some(value);
                 (ENDED, Turn::Over)
@@ -139,7 +140,7 @@ impl<T: Send + 'static> Job for Shared<T> {
     }
 }
 
-/// Remembers that a future asked to be polled again.
+/// Records that a future asked to be polled again.
 struct Awake(AtomicBool);
 
 impl Wake for Awake {

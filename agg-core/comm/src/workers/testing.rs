@@ -1,4 +1,4 @@
-//! For tests: threads whose operations find no worker.
+//! For tests: makes threads whose operations find no worker.
 
 use std::cell::Cell;
 

@@ -5,8 +5,8 @@ use super::without_signals;
 
 /// Runs `work` on this thread and on at most `threads - 1` others, and returns when all have ended.
 ///
-/// `work` takes what is left to do until nothing is. Where no thread can be made (`ulimit -u`, no
-/// memory) those that exist do the rest, so the number of threads never decides whether it is done.
+/// `work` takes pending items until none is left. If no more threads can be made (`ulimit -u`, no
+/// memory), the existing ones do the rest, so the result does not depend on the number of threads.
 /// `stack` is the number of bytes of a helper's stack, if it is not to be the usual one.
 pub fn together(threads: usize, name: &str, stack: Option<usize>, work: impl Fn() + Sync) {
     let work = &work;
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn all_is_done_by_any_number_of_threads_also_where_none_can_be_made() {
-        // No system has room for stacks of so many bytes.
+        // No system has room for stacks of this size.
         for (threads, stack) in [(0, None), (1, None), (4, None), (100_000, Some(1 << 46))] {
             let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
             together(threads, "crew", stack, || {

@@ -1,4 +1,4 @@
-//! The hint that says which format a file has.
+//! The hint for the format of a file.
 
 use super::size;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 /// Files cannot be larger.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// Records of one size from a byte of the file on. Each is a slab of one variable, whose elements
-/// are bytes.
+/// Records of one size from a byte of the file on. Each record is a slab of one variable; its
+/// elements are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Records {
     record: u64,
@@ -45,7 +45,7 @@ impl fmt::Display for Records {
 /// Which format a file has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Chosen {
-    /// The one that its first bytes tell.
+    /// The format detected by the file's first bytes.
     #[default]
     Automatic,
     /// None: bytes.

@@ -48,7 +48,7 @@ macro_rules! key {
 /// Reads entries of the form
 ///
 /// ```text
-/// /// What it does.
+/// /// Its effect.
 /// field ("KEY")?: Kind(bounds)? = default; Family Effect [traits];
 /// ```
 macro_rules! hints {
@@ -60,8 +60,8 @@ macro_rules! hints {
             $($(#[doc = $doc])+ pub $field: field_type!($kind),)*
             /// Where each value comes from, in the order of [`Declaration::ALL`].
             pub(super) origins: [Origin; Declaration::ALL.len()],
-            /// What was asked for where the engine does something else: position in the table, who,
-            /// what.
+            /// Requested values that the engine could not use: position in the table, origin,
+            /// value.
             pub(super) asked: Vec<(usize, Origin, String)>,
         }
 

@@ -1,6 +1,6 @@
-//! The hint that says when staged writes go into their file.
+//! The hint for the time at which staged writes go into their file.
 
-/// When what waits in the stage of a file goes into the file.
+/// The time at which staged bytes go into their file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drain {
     /// When the file is synchronised or closed.
@@ -8,7 +8,7 @@ pub enum Drain {
     Close,
     /// When the file is synchronised, when another program closes it, or when the user asks.
     Later,
-    /// While the program computes, too: what has not changed for a while.
+    /// While the program computes, too: bytes that have not changed for a while.
     Idle,
 }
 
@@ -16,7 +16,7 @@ impl Drain {
     /// The words for them, the default first.
     pub const WORDS: &'static [&'static str] = &["close", "later", "idle"];
 
-    /// What a word means.
+    /// The value for a word.
     pub fn of(word: &str) -> Option<Self> {
         match word {
             "close" => Some(Drain::Close),

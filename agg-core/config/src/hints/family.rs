@@ -1,6 +1,6 @@
-//! Who introduced a hint.
+//! The origin of a hint: a standard, or the library that introduced it.
 
-/// Who introduced a hint.
+/// The standard or library that introduced a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Reserved by the MPI standard (MPI-4.1, 14.2.8).

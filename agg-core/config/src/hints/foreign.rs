@@ -4,7 +4,7 @@
 /// Keys of one owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
-    /// Who sets them, or acts on them.
+    /// The library that sets them, or acts on them.
     pub owner: &'static str,
     /// The keys; one that ends in `*` stands for all with this beginning.
     pub keys: &'static [&'static str],

@@ -132,7 +132,7 @@ impl Field for u64 {
     }
 
     fn show(&self, _: &Kind, to: &mut String) {
-        // Text takes whatever is written.
+        // Writing to a `String` cannot fail.
         let _ = write!(to, "{self}");
     }
 }
@@ -151,7 +151,7 @@ impl Field for u32 {
 
     fn show(&self, kind: &Kind, to: &mut String) {
         let octal = matches!(kind, Kind::Octal(_));
-        // Text takes whatever is written.
+        // Writing to a `String` cannot fail.
         let _ = if octal { write!(to, "{self:04o}") } else { write!(to, "{self}") };
     }
 }
@@ -164,7 +164,7 @@ impl Field for i64 {
     }
 
     fn show(&self, _: &Kind, to: &mut String) {
-        // Text takes whatever is written.
+        // Writing to a `String` cannot fail.
         let _ = write!(to, "{self}");
     }
 }
@@ -192,7 +192,7 @@ impl Field for Chosen {
     }
 
     fn show(&self, _: &Kind, to: &mut String) {
-        // Text takes whatever is written.
+        // Writing to a `String` cannot fail.
         let _ = write!(to, "{self}");
     }
 }

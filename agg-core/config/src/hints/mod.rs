@@ -1,7 +1,7 @@
-//! Hints: what users and sites ask of the engine, declared once and resolved from every source.
+//! Hints: requests of users and sites to the engine, declared once and resolved from every source.
 //!
-//! The table in `table.rs` is the only declaration of each hint. From it come the struct
-//! [`Hints`], its parser, what `MPI_File_get_info` tells ([`Hints::in_force`]) and the documents.
+//! The table in `table.rs` is the only declaration of each hint. From it come the struct [`Hints`],
+//! its parser, the result of `MPI_File_get_info` ([`Hints::in_force`]) and the documents.
 
 mod chosen;
 mod declare;

@@ -1,4 +1,4 @@
-//! Which value of a hint is in force, and where it comes from.
+//! The value of each hint in force, and its origin.
 
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
@@ -28,9 +28,9 @@ pub enum Origin {
     AggioDefer,
     /// `AGGIO_HINTS`.
     AggioHints,
-    /// Rank 0, whose value counts where all ranks need the same.
+    /// Rank 0. Its value counts if all ranks need the same.
     RankZero,
-    /// The engine itself, which tells what it really does.
+    /// The engine itself, for the values that it really uses.
     Engine,
 }
 
@@ -52,7 +52,7 @@ impl Origin {
     }
 }
 
-/// One line of what `MPI_File_get_info` tells.
+/// One hint in the result of `MPI_File_get_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InForce {
     /// The hint's name.
@@ -61,7 +61,7 @@ pub struct InForce {
     pub value: String,
     /// Where the value comes from.
     pub origin: Origin,
-    /// Another value that was asked for, and who asked, if the engine could not do that.
+    /// The requested value and its origin, if the engine could not use it.
     pub asked: Option<(Origin, String)>,
 }
 
@@ -80,8 +80,8 @@ impl InForce {
 impl Hints {
     /// The hints of a file that is opened: all layers over each other.
     ///
-    /// `path` is the file's absolute name without a driver prefix; `info` is what the application
-    /// gave. What is wrong in `info` goes to `complaints`; no fault changes any other hint.
+    /// `path` is the file's absolute name without a driver prefix; `info` holds the application's
+    /// hints. Errors in `info` go to `complaints`; no error changes any other hint.
     pub fn resolve(
         sources: &Sources,
         path: &str,
@@ -105,8 +105,8 @@ impl Hints {
         self.settle();
     }
 
-    /// Records what the engine really does, for `MPI_File_get_info`. Unknown names are ignored. A
-    /// value that somebody asked for and that is in force stays his.
+    /// Records the value that the engine really uses, for `MPI_File_get_info`. Unknown names are
+    /// ignored. If the value equals the requested one, its origin is kept.
     pub fn note(&mut self, name: &str, value: &str) {
         let Some((index, declaration)) = Declaration::find(name) else { return };
         let (before, origin) = (self.value(declaration), self.origins[index]);
@@ -122,7 +122,7 @@ impl Hints {
         }
     }
 
-    /// Every hint that has a value worth telling, in the table's order.
+    /// Every hint with a value worth reporting, in the table's order.
     pub fn in_force(&self) -> Vec<InForce> {
         let told = |(index, declaration): (usize, &'static Declaration)| {
             let origin = self.origins[index];
@@ -138,7 +138,7 @@ impl Hints {
         Declaration::ALL.iter().enumerate().filter_map(told).collect()
     }
 
-    /// What was asked for in the place of what the engine does.
+    /// The requested value that the engine could not use.
     fn asked_for(&self, index: usize) -> Option<(Origin, String)> {
         let found = self.asked.iter().find(|(other, ..)| *other == index)?;
         Some((found.1, found.2.clone()))
@@ -149,7 +149,7 @@ impl Hints {
         Verify::of(&self.aggio_verify).unwrap_or_default()
     }
 
-    /// When what is staged goes into the file.
+    /// The time at which staged bytes go into the file.
     pub fn drain(&self) -> Drain {
         Drain::of(&self.aggio_defer_drain).unwrap_or_default()
     }
@@ -161,7 +161,7 @@ impl Hints {
         text
     }
 
-    /// What is in force for the file `path` as lines for people.
+    /// The hints in force for the file `path` as lines for people.
     pub fn lines(&self, path: &str) -> Vec<String> {
         let line = |hint: InForce| {
             format!("hint for {path}: {} = {} ({})", hint.name, hint.value, hint.source())
@@ -218,11 +218,11 @@ impl Hints {
         }
     }
 
-    /// Lets hints that speak of each other agree, as ROMIO does.
+    /// Makes hints that depend on each other consistent, as ROMIO does.
     ///
-    /// A program that promises collective calls only gets collective buffering, whatever else is
-    /// said about that: the promise wins in ROMIO too. `collective_buffering=false` is the
-    /// standard's way to switch it off, below ROMIO's own hints.
+    /// A program that promises collective calls only gets collective buffering, regardless of other
+    /// hints: the promise wins in ROMIO too. `collective_buffering=false` is the standard's way to
+    /// switch it off, below ROMIO's own hints.
     fn settle(&mut self) {
         const SWITCHES: [&str; 2] = ["romio_cb_read", "romio_cb_write"];
         if !self.collective_buffering {
@@ -239,7 +239,7 @@ impl Hints {
         }
     }
 
-    /// Sets a hint as a consequence of another, whose origin it gets.
+    /// Sets a hint as a consequence of another, with the origin of that one.
     fn derive(&mut self, name: &str, value: &str, cause: Origin) {
         if let Some((index, declaration)) = Declaration::find(name)
             && (declaration.set)(self, value)

@@ -28,9 +28,9 @@ pub struct Entry {
 pub struct Rule {
     /// The variable, or the file, that it stands in.
     pub variable: &'static str,
-    /// Which files.
+    /// The files that the rule applies to.
     pub pattern: Pattern,
-    /// What holds for them.
+    /// The hints for these files.
     pub entries: Vec<Entry>,
 }
 
@@ -74,8 +74,8 @@ impl Sources {
         Self::read(&process_variable, &|name| std::fs::read(name), complaints)
     }
 
-    /// What holds for the file `path`, weakest first. `path` has no driver prefix; a relative one
-    /// is taken from the working directory.
+    /// The hints for the file `path`, weakest first. `path` has no driver prefix; a relative one is
+    /// taken from the working directory.
     pub fn entries_for(&self, path: &str) -> impl Iterator<Item = &Entry> {
         let path = if self.rules.is_empty() {
             String::new()
@@ -87,7 +87,7 @@ impl Sources {
     }
 }
 
-/// What `AGGIO_DEFER` says: a hint for each of its patterns.
+/// The rules of `AGGIO_DEFER`: a hint for each of its patterns.
 fn deferring(patterns: &str) -> impl Iterator<Item = Rule> {
     Pattern::list(patterns).into_iter().map(|pattern| {
         let (key, value) = ("aggio_defer".into(), "enable".into());
@@ -157,7 +157,7 @@ fn parse_lines(text: &str, origin: Origin, complaints: &mut Diagnostics) -> Vec<
 ///
 /// * `;` for `:`; `key?=value` for "only if the application says nothing";
 /// * no pattern: the one before it, at first all files;
-/// * what cannot be a pattern or a key belongs to the value before it, so that
+/// * a piece that cannot be a pattern or a key belongs to the value before it, so that
 ///   `cb_config_list=*:2,node7:4` needs no quotes; `"..."`, `'...'` and `#...#` quote a value,
 ///   a backslash a character.
 fn parse_patterns(text: &str, origin: Origin, complaints: &mut Diagnostics) -> Vec<Rule> {

@@ -7,16 +7,16 @@ use super::kind::{Field, Kind, Switch};
 use super::resolve::Origin;
 use super::{Drain, Verify};
 
-/// What the table says about one hint.
+/// The declaration of one hint.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
     /// The key in an `MPI_Info`.
     pub name: &'static str,
-    /// What the hint does, in sentences; lines as in the table.
+    /// The effect of the hint, in sentences; lines as in the table.
     pub doc: &'static str,
     /// The value's type and bounds.
     pub kind: Kind,
-    /// Who introduced it.
+    /// The standard or library that introduced it.
     pub family: Family,
     /// Whether it changes anything.
     pub effect: Effect,
@@ -33,9 +33,9 @@ pub struct Declaration {
 pub enum Effect {
     /// The engine acts on it.
     Acts,
-    /// Accepted, checked and told by `MPI_File_get_info`; nothing depends on it.
+    /// Accepted, checked and reported by `MPI_File_get_info`; nothing depends on it.
     Accepted,
-    /// Told by `MPI_File_get_info`; setting it has no effect and is no error.
+    /// Reported by `MPI_File_get_info`; setting it has no effect and is no error.
     Told,
 }
 
@@ -46,7 +46,7 @@ pub struct Traits {
     pub at_open: bool,
     /// Must be equal on all ranks.
     pub same: bool,
-    /// Told only if somebody set it.
+    /// Reported only if it was set.
     pub if_set: bool,
 }
 
@@ -79,14 +79,14 @@ impl Declaration {
         ("stripe_width", "striping_factor"),
     ];
 
-    /// The declaration of `name` (or of what it is an alias of) and its position in the table.
+    /// The declaration of `name`, which may be an alias, and its position in the table.
     pub fn find(name: &str) -> Option<(usize, &'static Declaration)> {
         let alias = Self::ALIASES.iter().find(|(alias, _)| *alias == name);
         let name = alias.map_or(name, |(_, name)| name);
         Self::ALL.iter().enumerate().find(|(_, declaration)| declaration.name == name)
     }
 
-    /// What the hint does, on one line.
+    /// The effect of the hint, on one line.
     pub fn sentence(&self) -> String {
         self.doc.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -123,7 +123,7 @@ hints! {
     /// Permission bits of a file that the open creates; the process' umask is applied.
     file_perm: Octal(0o7777) = 0o666u32; Standard Acts [at_open, same, if_set];
     /// Bytes of a stripe: of a new file on Lustre, if it is a multiple of 64K. File domains are
-    /// aligned to what the file system says, else to this.
+    /// aligned to the unit of the file system, if it reports one, else to this.
     striping_unit: Size(0, SIZE_MAX) = 0u64; Standard Acts [same, at_open, if_set];
     /// Number of storage targets that a new file on Lustre is striped over, at most 2000; 0 lets
     /// the file system choose.
@@ -179,9 +179,9 @@ hints! {
     romio_cb_fr_types: Text = "aar"; Romio Accepted;
     /// Alignment of persistent file domains, which there are none of, in bytes.
     romio_cb_fr_alignment: Size(0, SIZE_MAX) = 1u64; Romio Accepted;
-    /// Whether one rank alone flushes the file; each rank flushes what it wrote.
+    /// Whether one rank alone flushes the file; each rank flushes its own writes.
     romio_synchronized_flush: Enable = false; Romio Accepted [if_set];
-    /// Whether others see data as soon as a write returns; as with `true`, nothing is held back.
+    /// Whether others see data as soon as a write returns; as with `true`, no write is buffered.
     romio_visibility_immediate: Flag = true; Romio Accepted [if_set];
     /// Whether reads bypass the page cache.
     direct_read: Flag = false; Romio Acts [at_open, if_set];
@@ -356,35 +356,37 @@ hints! {
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test
     /// driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Bytes that are read from a container are compared with the checksums of its frames: `whole`
-    /// frames that a read, or reads one after another, cover; `always` all, of which those that are
-    /// read in part are read as a whole once.
+    /// Whether bytes read from a container are compared with the checksums of its frames: `whole`
+    /// checks frames that a read, or reads one after another, cover; `always` checks all frames,
+    /// and reads a frame that is read in part as a whole once.
     aggio_verify: Choice(Verify::WORDS) = "whole"; Aggio Acts [at_open];
-    /// Writes wait, copied, until the file is synchronised or closed, or somebody reads: many small
-    /// writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by file
-    /// name.
+    /// Writes are buffered until the file is synchronised or closed, or another rank reads: many
+    /// small writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by
+    /// file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Writes also wait where no other rank can ask for them: writes of a rank alone, and of ranks
-    /// on nodes that do not reach each other. The program promises to open the file once, and to
-    /// synchronise as the standard says (sync, barrier, sync) before a rank reads or overwrites by
-    /// itself what another one has written.
+    /// Writes are also buffered where no other rank can request a flush: independent writes, and
+    /// writes of ranks on nodes that do not reach each other. The program promises to open the file
+    /// once, and to synchronise as the standard says (sync, barrier, sync) before a rank reads or
+    /// overwrites by itself bytes that another one has written.
     aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
-    /// Writes wait whatever that costs. Else those wait for which it costs less than going straight
-    /// to the file, by the measured time of a request; where ranks can ask each other for them.
+    /// Writes are buffered regardless of cost. Without it only those are buffered for which it
+    /// costs less than going straight to the file, by the measured time of a request, and only if
+    /// ranks can request flushes of each other.
     aggio_defer_always: Flag = false; Aggio Acts [same, at_open];
-    /// Bytes that may wait in the memory of a rank; what is more waits in a file
-    /// (`aggio_defer_spill`), or is written out by the rank alone.
+    /// Bytes that may be buffered in the memory of a rank; more bytes go to a file
+    /// (`aggio_defer_spill`), or are written out by the rank alone.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
-    /// Bytes of a rank that may wait in nameless files beside the file when its memory is full, if
-    /// they are small pieces; 0 for none.
+    /// Bytes of a rank that may be buffered in nameless files beside the file when its memory is
+    /// full, if they are small pieces; 0 for none.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
-    /// When what is staged in the directory of `AGGIO_STAGE` goes into the file: when it is
-    /// synchronised or closed (`close`), or only when it is synchronised (`later`); then it waits
-    /// for the next program that opens the file, which sees it, or for `aggio recover`. With `idle`
-    /// a thread also drains what has not changed for 50 ms, while the program computes.
+    /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: when it is
+    /// synchronised or closed (`close`), or only when it is synchronised (`later`); then they stay
+    /// staged for the next program that opens the file, which sees them, or for `aggio recover`.
+    /// With `idle` a thread also drains bytes that have not changed for 50 ms, while the program
+    /// computes.
     aggio_defer_drain: Choice(Drain::WORDS) = "close"; Aggio Acts [same, at_open];
-    /// From the ninth view of a file on ranks set views without waiting for each other, but for one
-    /// of 32. What is wrong with a view is the error of its rank, and of all in the next collective
+    /// From the ninth view of a file on ranks set views without waiting for each other, except for
+    /// one of 32. An error in a view is the error of its rank, and of all in the next collective
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
     /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
     aggio_views_alone: Switch = Switch::Automatic; Aggio Acts [same, at_open];
@@ -392,29 +394,29 @@ hints! {
     /// rank is moved by that rank, those of several pass through aggregators, each through one.
     /// `automatic` is `enable` for files of HDF5, else `disable`.
     aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// As HDF5's property `chunk_opt_num`: if ranks touch so many chunks of a call each, or more,
-    /// on average, all go through aggregators, else chunk by chunk. -1: what costs less.
+    /// As HDF5's property `chunk_opt_num`: if ranks touch this many chunks of a call each, or more,
+    /// on average, all go through aggregators, else chunk by chunk. -1: the cheaper way.
     aggio_chunk_opt_num: Offset(-1, CHUNKS_MAX) = -1i64; Aggio Acts [same];
     /// As HDF5's property `chunk_opt_ratio`, for calls chunk by chunk: a chunk goes through
-    /// aggregators if more than so many percent of the ranks touch it, and more than one; with 0
-    /// each does. -1: what costs less, or 60 if `aggio_chunk_opt_num` is set.
+    /// aggregators if more than this percentage of the ranks touches it, and more than one rank;
+    /// with 0 each does. -1: the cheaper way, or 60 if `aggio_chunk_opt_num` is set.
     aggio_chunk_opt_ratio: Offset(-1, 100) = -1i64; Aggio Acts [same];
     /// Whether small reads fetch the MiB around them, for all ranks of the node, when a second one
     /// falls into it, and reads of up to 8 MiB that several ranks make alike are made once:
     /// `automatic` where requests take long.
     aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;
     /// Whether zeros that are written where the file has no bytes yet, as fill values are, only get
-    /// storage: `automatic` where the file system says reliably what is stored, and elsewhere
+    /// storage: `automatic` where the file system reliably reports stored extents, and elsewhere
     /// behind the end of the file; `enable` everywhere.
     aggio_fill_elision: Switch = Switch::Automatic; Aggio Acts;
-    /// What the file is made of, whose borders file domains follow: `automatic` looks at its first
-    /// bytes (netCDF classic), `records:SIZE[:HEADER]` says that it consists of records of SIZE
-    /// bytes behind HEADER bytes, `bytes` that nothing is known.
+    /// The format of the file; borders of file domains follow its structure. `automatic` detects it
+    /// by the first bytes (netCDF classic), `records:SIZE[:HEADER]` means records of SIZE bytes
+    /// behind HEADER bytes, `bytes` means no format.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
-    /// Most bytes of a window of the file in memory that the ranks of a node share: the smaller one
-    /// of `cb_buffer_size` and what that memory has room for.
+    /// Largest size of a window of the file in memory that the ranks of a node share, in bytes:
+    /// `cb_buffer_size`, or less if that memory has less room.
     aggio_window_size: Text = ""; Aggio Told;
     /// The driver that serves the file.
     aggio_driver: Text = ""; Aggio Told;

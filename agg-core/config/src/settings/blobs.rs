@@ -1,13 +1,13 @@
-//! `AGGIO_BLOB`: which new files become blob containers, and how.
+//! `AGGIO_BLOB`: the new files that become blob containers, and their options.
 
 use crate::rules::Mode;
 use aggio_base::pattern::{self, Pattern};
 
-/// How SQLite calls the index of its log: a file that is nothing but shared memory of those who
-/// have it open.
+/// SQLite's suffix for the index of its log: a file that is only shared memory of the processes
+/// that have it open.
 const SHARED_MEMORY: &str = "-shm";
 
-/// What stands for a file.
+/// The form in which a file is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Layout {
@@ -47,9 +47,9 @@ pub struct BlobRule {
     pattern: Pattern,
     /// Whether logs keep a checksum of the data, not of their own records alone.
     pub data_crc: bool,
-    /// What the container becomes when it is closed.
+    /// The form that the container gets when it is closed.
     pub layout: Layout,
-    /// How many files it becomes; zero for one of each node.
+    /// The number of files that it becomes; zero for one of each node.
     pub files: u32,
     /// When writes of programs without MPI reach their log.
     pub mode: Mode,

@@ -1,4 +1,4 @@
-//! `AGGIO_COUPLE`: which files programs exchange in memory, and how.
+//! `AGGIO_COUPLE`: the files that programs exchange in memory, and their options.
 
 use aggio_base::pattern::{self, Pattern};
 use aggio_base::spelling;
@@ -26,17 +26,17 @@ pub enum Persist {
     After,
 }
 
-/// What becomes of a writer if generations that were not read fill the memory.
+/// How a writer goes on if generations that were not read fill the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Full {
     /// It waits before it begins another one.
     #[default]
     Wait,
-    /// The oldest one that nobody has open is given up.
+    /// The oldest one that is not open is given up.
     Drop,
 }
 
-/// What becomes of a reader that waits for a generation whose writer died.
+/// How a reader that waits for a generation goes on if the writer dies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WriterDeath {
     /// Its open fails with `EIO`.
@@ -48,7 +48,7 @@ pub enum WriterDeath {
     File,
 }
 
-/// By what the agents of several nodes reach each other.
+/// The transport between the agents of several nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoupleLink {
     /// Plain TCP.
@@ -82,25 +82,25 @@ impl CoupleLink {
 pub struct Options {
     /// Which generation a reader gets.
     pub pick: Pick,
-    /// So many newest generations are kept, whoever has read them; zero keeps each until it is
-    /// read.
+    /// Number of newest generations that are kept, whether they have been read or not; zero keeps
+    /// each until it is read.
     pub keep: u32,
-    /// What waiting readers learn when a writer dies.
+    /// How waiting readers go on when a writer dies.
     pub death: WriterDeath,
-    /// Readers get what was synchronised before the file is closed.
+    /// Readers get synchronised bytes before the file is closed.
     pub at_sync: bool,
     /// Readers get a netCDF file in a classic format when its header is complete, and its records
     /// as the header announces them.
     pub at_step: bool,
-    /// Who asks for the number of records again before there are more sees the same number; if not,
-    /// it waits for more.
+    /// A reader that asks for the number of records again before there are more gets the same
+    /// number; if not set, it waits for more.
     pub records_now: bool,
     /// Whether generations are stored under their name on disk.
     pub persist: Persist,
-    /// Bytes of memory that all generations of all files may have, together with what is expected
-    /// of another one that begins; zero for half of the computer's memory.
+    /// Bytes of memory that all generations of all files may have, including the expected size of
+    /// another one that begins; zero for half of the computer's memory.
     pub budget: u64,
-    /// What becomes of a writer if they are used up, and the directory is full.
+    /// How a writer goes on if they are used up, and the directory is full.
     pub full: Full,
     /// The absolute name of the directory that has the generations for which there is no memory;
     /// with `survives`, all of them.
@@ -133,7 +133,7 @@ pub struct CoupleRule {
     is_void: bool,
 }
 
-/// Reads a list of rules. A rule in which something is wrong is void; what is wrong in each.
+/// Parses a list of rules. A rule with an error is void; returns the errors.
 pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     rules.clear();
@@ -147,7 +147,7 @@ pub(super) fn set(rules: &mut Vec<CoupleRule>, text: &str) -> Vec<String> {
     faults
 }
 
-/// What stands before the first key.
+/// The text before the first key.
 fn pattern_of(text: &str) -> &str {
     text.split_once(':').map_or(text, |(pattern, _)| pattern).trim()
 }
@@ -159,7 +159,7 @@ impl CoupleRule {
         Self { pattern, options: Options::default(), is_void: false }
     }
 
-    /// The rule, or what is wrong in it.
+    /// Parses a rule; returns a description of the error if there is one.
     fn read(text: &str) -> Result<Self, String> {
         let pattern = pattern_of(text);
         if pattern.is_empty() {
@@ -179,7 +179,7 @@ impl CoupleRule {
             }
         }
         if rule.options.survives && rule.options.spill.is_none() {
-            // What is to survive the agent needs a place outside of it.
+            // Generations that survive the agent need a place outside of it.
             return Err("level=process needs a directory: spill=DIRECTORY".into());
         }
         Ok(rule)
@@ -237,7 +237,7 @@ impl Options {
     }
 }
 
-/// What is said of a key that there is not.
+/// The error message for an unknown key.
 fn unknown(key: &str) -> String {
     let nearest = spelling::nearest(key, KEYS.iter().map(|(known, _)| *known));
     let meant = nearest.map(|nearest| format!("; did you mean {nearest}?"));

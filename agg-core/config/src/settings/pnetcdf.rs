@@ -1,19 +1,18 @@
-//! `PNETCDF_HINTS`: PnetCDF is to use MPI-IO, not its own I/O layer, or its files never come to
-//! aggio.
+//! `PNETCDF_HINTS`: makes PnetCDF use MPI-IO, not its own I/O layer, so that aggio serves its
+//! files.
 
 use super::{Settings, Variable};
 
 /// The variable in which PnetCDF looks for hints: `key=value`, separated by semicolons.
 pub const VARIABLE: &str = "PNETCDF_HINTS";
 
-/// What asks PnetCDF for MPI-IO.
+/// The hint that makes PnetCDF use MPI-IO.
 const DRIVER: &[u8] = b"nc_driver=mpiio";
 
 /// Keys by which users choose the I/O layer themselves; the last two are old spellings.
 const CHOICES: [&[u8]; 3] = [b"nc_driver", b"pnc_driver", b"nc_pncio"];
 
-/// `hints` with the wish for MPI-IO behind them; `None` if they say already which layer is to be
-/// used.
+/// Appends the hint for MPI-IO to `hints`; `None` if they choose an I/O layer already.
 pub fn with_mpi_io(hints: &[u8]) -> Option<Vec<u8>> {
     let key = |pair: &[u8]| {
         pair.split(|byte| *byte == b'=').next().map(<[u8]>::trim_ascii).map(<[u8]>::to_vec)

@@ -1,4 +1,4 @@
-//! `AGGIO_SETS`: which sets of files are shown as the one file that they stand for.
+//! `AGGIO_SETS`: the sets of files that are shown as the one file that they stand for.
 
 use crate::hints::yes_or_no;
 use aggio_base::pattern::{self, Pattern};
@@ -11,7 +11,7 @@ pub enum SetRule {
     /// Those without a file of their own name.
     #[default]
     On,
-    /// Those whose names match, also where a file of that name is the first of the set.
+    /// Those with a name that matches, also where a file of that name is the first of the set.
     Named(Vec<Pattern>),
 }
 

@@ -1,4 +1,4 @@
-//! `AGGIO_STAGE`: where small writes wait.
+//! `AGGIO_STAGE`: the place for small staged writes.
 
 /// Where small writes wait so that all ranks of the node see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,13 +21,13 @@ impl StagePlace {
         }
     }
 
-    /// Some files are to wait: in memory, unless the user wants it otherwise.
+    /// Some files are to be staged: in memory, unless the user chooses another place.
     pub(super) fn begin(&mut self) -> bool {
         *self = Self::Memory;
         true
     }
 
-    /// What the user wants.
+    /// Parses the user's value.
     pub(super) fn set(&mut self, text: &str) -> bool {
         *self = match text {
             "none" => Self::Nowhere,

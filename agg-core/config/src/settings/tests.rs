@@ -1,4 +1,4 @@
-//! Tests of the settings: what holds if nothing is set, what is refused, and with which words.
+//! Tests of the settings: defaults, rejected values, and the wording of errors.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What must fail, with which error, and how many bytes count.
+//! Calls that must fail, with the right error and the right number of bytes.
 
 use super::{Found, create, done, ensure, get, holds, how, pattern, put};
 use crate::Subject;

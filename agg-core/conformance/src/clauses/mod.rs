@@ -13,7 +13,7 @@ use crate::report::Verdict;
 use agg_core::driver::{Driver, OpenHow, Outcome};
 use agg_core::report::Counters;
 
-/// What a clause finds; the text says what the driver did instead.
+/// The finding of a clause; the text describes the deviation of the driver.
 type Found = Result<Verdict, String>;
 
 /// One sentence of the contract and its check, which may use one file of the name given.
@@ -76,7 +76,7 @@ pub(crate) const CLAUSES: &[Clause] = clauses![Clause:
     "on a full disk the error says so, and the count is what was stored" limits::full;
 ];
 
-/// What must hold for every file that can be read.
+/// Clauses for every file that can be read.
 pub(crate) const READING: &[ReadingClause] = clauses![ReadingClause:
     "the bytes are the file's, in one read and in many" reading::bytes;
     "a read at or behind the end delivers what there is" reading::past_the_end;
@@ -90,7 +90,7 @@ fn how(name: &str) -> OpenHow {
     OpenHow { path: name.into(), create: true, read: true, write: true, ..OpenHow::default() }
 }
 
-/// A new file, or an error that says that it cannot be had.
+/// A new file, or an error if it cannot be made.
 fn create(subject: &dyn Subject, name: &str) -> Result<Box<dyn Driver>, String> {
     subject.open(&how(name)).map_err(|error| format!("cannot create a file: {error}"))
 }
@@ -108,7 +108,7 @@ fn put(driver: &dyn Driver, bytes: &[u8], offset: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads up to `len` bytes; memory behind what was delivered must be untouched.
+/// Reads up to `len` bytes; memory behind the delivered bytes must be untouched.
 fn get(driver: &dyn Driver, offset: u64, len: usize) -> Result<Vec<u8>, String> {
     const CANARY: u8 = 0xC5;
     let mut buffer = vec![CANARY; len];
@@ -141,7 +141,7 @@ fn same(found: &[u8], expected: &[u8], offset: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Bytes of which no two stretches are alike, and none is zero.
+/// Bytes without equal stretches and without zeros.
 fn pattern(len: usize, seed: u8) -> Vec<u8> {
     let byte = |n: usize| (n.wrapping_mul(31) ^ (n >> 8).wrapping_mul(17)) as u8 ^ seed;
     (0..len).map(|n| byte(n) | 1).collect()

@@ -1,4 +1,4 @@
-//! Reading a file of known bytes, whoever wrote it.
+//! Reading a file of known bytes.
 
 use super::transfers::{comb, memory, places};
 use super::{Found, done, ensure, get, holds, how, same};

@@ -43,7 +43,7 @@ fn write_turns(file: &dyn Driver, bytes: &[u8], thread: usize) -> Result<(), Str
     for turn in 0..PIECES {
         let at = (turn * THREADS + thread) * PIECE;
         put(file, &bytes[at..at + PIECE], at as u64)?;
-        // What this thread has written is there, whatever others do beside it.
+        // The bytes of this thread are there, regardless of other threads.
         same(&get(file, at as u64, PIECE)?, &bytes[at..at + PIECE], at as u64)?;
     }
     Ok(())

@@ -35,7 +35,7 @@ pub(super) fn holes(subject: &dyn Subject, name: &str) -> Found {
     expected[70_000..70_100].copy_from_slice(&bytes);
     expected[300_000..].copy_from_slice(&bytes);
     holds(&*file, &expected)?;
-    // Far away: the size is right, and nothing has to be stored for what lies between.
+    // Far away: the size is right, and the driver need not store the bytes between.
     let far = (subject.longest() - 100).min(1 << 33);
     put(&*file, &bytes, far)?;
     let size = done("asking for the size", file.size())?;

@@ -1,4 +1,4 @@
-//! Reading and writing: which bytes move, and what is counted.
+//! Reading and writing: the bytes that move, and the counts.
 
 use super::{Found, create, done, ensure, get, holds, pattern, put, same};
 use crate::Subject;

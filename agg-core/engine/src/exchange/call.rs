@@ -1,4 +1,4 @@
-//! A two-phase call whose data travels in messages from rank to rank: what its two sides share.
+//! State of a two-phase call with messages from rank to rank, shared by its write and read code.
 
 use super::plan_cache::{self, Lesson, Repeat};
 use super::share::Windows;
@@ -18,9 +18,9 @@ pub(super) struct Call<'a> {
     pub(super) all: &'a [Summary],
     pub(super) domains: Domains,
     pub(super) window: u64,
-    /// The past call by whose plan this one is carried out.
+    /// The past call that this one repeats; its plan is reused.
     pub(super) repeat: Option<&'a Repeat>,
-    /// What the ranks asked for that have data in this rank's domain.
+    /// Requests of the ranks with data in this rank's domain.
     pub(super) learned: Mutex<Vec<Option<plan_cache::Known>>>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Call<'a> {
         Self { scene, request, tags, all, domains, window, repeat, learned }
     }
 
-    /// What is new in the call and worth remembering.
+    /// The requests received in this call, for the plan cache; `None` if it repeats a past call.
     pub(super) fn into_lesson(self) -> Option<Lesson> {
         if self.repeat.is_some() {
             return None;
@@ -65,7 +65,7 @@ impl<'a> Call<'a> {
         own.filter(|domain| *domain < self.domains.count())
     }
 
-    /// The domains that this rank's request may have bytes in, and whose aggregators are others.
+    /// The domains of other aggregators in which this rank's request may have bytes.
     pub(super) fn foreign_domains(&self) -> impl Iterator<Item = usize> + '_ {
         let span = self.all[self.rank()].span;
         let own = self.own_domain();

@@ -16,7 +16,7 @@ use aggio_plan::plan::{Decision, Method, Note, Summary, Way};
 use aggio_store::driver::Outcome;
 use aggio_store::independent::Strategy;
 
-/// What all ranks know after they have met.
+/// State of a call after the ranks have met and chosen a method.
 pub(super) struct Decided<'a> {
     pub(super) meeting: &'a Meeting<'a>,
     pub(super) party: node::Party<'a>,
@@ -127,8 +127,8 @@ fn note_messages(scene: Scene<'_>, meeting: &Meeting<'_>) {
     }
 }
 
-/// The summaries of all ranks: where data travels in messages, each rank needs to know whom it
-/// meets.
+/// The summaries of all ranks. Where data travels in messages, each rank computes its partners from
+/// them.
 async fn everybodys(t: &dyn Transport, tags: &TagBlock, mine: Summary) -> Result<Vec<Summary>> {
     let all = group::allgather(t, tags.tag(step::EVERYBODY), &mine.to_bytes()).await?;
     Ok(Summary::all_from_bytes(&all))

@@ -1,5 +1,5 @@
-//! Chunks of a collective call: when ranks tell each other which ones they touch, and what comes
-//! of it.
+//! Chunks of a collective call: when ranks exchange the list of chunks that they touch, and which
+//! chunks then go through aggregators.
 
 use super::{Direction, Request, Scene, step};
 use aggio_base::Extent;
@@ -12,19 +12,19 @@ use aggio_config::hints::{Hints, Switch};
 use aggio_plan::plan::chunks::{Chunks, Exchanged, Rule};
 use aggio_plan::plan::{Decision, Method, Reason, Total, alone_from};
 
-/// Calls with fewer bytes are over before ranks have told each other their chunks.
+/// Calls with fewer bytes take less time than an exchange of chunks.
 const LEAST: u64 = 1 << 20;
 
 /// The percentage of HDF5 for calls chunk by chunk.
 const PERCENT: u32 = 60;
 
-/// What the ranks know of the chunks of a call: equal on all, but for `own`.
+/// The chunks of a call. Equal on all ranks, except `own`.
 pub(super) struct Found {
     pub(super) chunks: Chunks,
-    /// What goes through aggregators.
+    /// The part of the call that goes through aggregators.
     pub(super) exchanged: Exchanged,
     pub(super) decision: Decision,
-    /// Whether all of the call does.
+    /// Whether the entire call goes through aggregators.
     pub(super) is_whole: bool,
     /// Where the chunks of this rank start.
     own: Vec<u64>,
@@ -36,14 +36,14 @@ fn are_known(scene: &Scene<'_>) -> bool {
     scene.hints.aggio_chunks == Switch::Enable && scene.atomic.is_none() && !scene.logs
 }
 
-/// Whether hints say which chunks go through aggregators, whatever costs less.
+/// Whether hints select the chunks that go through aggregators, regardless of cost.
 pub(super) fn are_forced(hints: &Hints) -> bool {
     let is_set = |number: i64| number >= 0;
     let wished = is_set(hints.aggio_chunk_opt_num) || is_set(hints.aggio_chunk_opt_ratio);
     hints.aggio_chunks == Switch::Enable && wished
 }
 
-/// Counts what this rank's call is for.
+/// Counts whether this rank's request touches one chunk or several.
 pub(super) fn count_call(scene: &Scene<'_>, request: &Request<'_>) {
     if !are_known(scene) || request.len() == 0 {
         return;
@@ -56,14 +56,14 @@ pub(super) fn count_call(scene: &Scene<'_>, request: &Request<'_>) {
     }
 }
 
-/// Whether the ranks tell each other their chunks; alike on all.
+/// Whether the ranks exchange the lists of their chunks; alike on all.
 pub(super) fn are_told(scene: &Scene<'_>, total: &Total, decision: Decision) -> bool {
     let is_free = !matches!(decision.reason, Reason::Overlap | Reason::Disabled);
     let is_large = decision.method == Method::TwoPhase && total.bytes >= LEAST;
     are_known(scene) && is_free && total.ranks > 1 && (is_large || are_forced(scene.hints))
 }
 
-/// Lets all ranks tell which chunks they touch; nothing if one does not know.
+/// Exchanges the chunks that the ranks touch; `None` if the chunks of a rank are unknown.
 pub(super) async fn find(
     scene: Scene<'_>,
     tags: &TagBlock,
@@ -118,7 +118,7 @@ fn rule(
 }
 
 impl Found {
-    /// What goes through aggregators, if that is not all.
+    /// The part of the call that goes through aggregators; `None` if that is the entire call.
     pub(super) fn part(&self) -> Option<&Exchanged> {
         (!self.is_whole).then_some(&self.exchanged)
     }

@@ -1,5 +1,5 @@
-//! Which bytes of a window are asked for or supplied: one bit a byte, so its cost is bounded
-//! whatever the pieces look like, and exact when pieces overlap.
+//! The bytes of a window that are requested or supplied: one bit per byte, so the cost is bounded
+//! for any shape of the pieces, and exact when pieces overlap.
 
 use std::ops::{DerefMut, Range};
 
@@ -27,7 +27,7 @@ impl Coverage {
 }
 
 impl<'a> Coverage<&'a mut [u64]> {
-    /// The set in `words`, of which only those in `used` are not 0.
+    /// The set stored in `words`; words outside `used` must be 0.
     pub(super) fn over(words: &'a mut [u64], used: Range<usize>) -> Self {
         Self { words, used }
     }
@@ -49,7 +49,7 @@ impl<W: DerefMut<Target = [u64]>> Coverage<W> {
         64 * self.words.len()
     }
 
-    /// Adds the members of a set whose words from `start` on are `words`.
+    /// Adds the members of another set; `words` are its words from word `start` on.
     pub(super) fn merge(&mut self, start: usize, words: &[u64]) {
         if words.is_empty() {
             return;

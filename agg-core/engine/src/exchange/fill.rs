@@ -1,8 +1,8 @@
 //! Zeros of all ranks behind the end of a file, as fill values are: the file becomes longer, and
 //! they are not written.
 //!
-//! A rank by itself cannot do so: once another one's part has made the file longer, its own part is
-//! no longer behind the end, and few file systems behind a network tell what is stored there.
+//! One rank alone cannot do so: once another rank's part has made the file longer, its own part is
+//! no longer behind the end, and few network file systems report which bytes are stored there.
 
 use super::speculative::are_together;
 use super::{Direction, Request, Scene, step};
@@ -18,7 +18,7 @@ use aggio_plan::plan::Total;
 use aggio_plan::plan::cost::Costs;
 use aggio_store::driver::Outcome;
 
-/// Calls with fewer bytes are written before anybody has asked where the file ends.
+/// Calls with fewer bytes take less time to write than a query for the end of the file.
 const LEAST: u64 = 64 << 10;
 
 /// One asks for the end of the file, one for the room that there is, and one moves the end.
@@ -61,8 +61,8 @@ pub(super) fn extend<'a>(
     Box::pin(extend_together(scene, tags, request, total.hull, meeting))
 }
 
-/// Whether no node knows of bytes at or behind the start of `hull`. A node may have written some
-/// that its file system keeps to itself until they are synchronised.
+/// Whether all nodes find that the file ends at or before the start of `hull`. The file system of a
+/// node may buffer bytes there until they are synchronised.
 async fn is_behind_all_ends(scene: &Scene<'_>, tags: &TagBlock, hull: Extent) -> Result<bool> {
     if are_together(scene.transport) {
         return Ok(true);

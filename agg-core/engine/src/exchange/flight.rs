@@ -8,9 +8,9 @@ const PER_PARTNER: usize = 2;
 
 /// Started sends or receives that have not ended.
 ///
-/// Whoever fills it does so in one global order of messages (window, then domain, then rank), and
-/// waits for room rather than pass a message over. The first message in that order that has not
-/// ended therefore always has room on both sides, which is why no cycle of waiting ranks can arise.
+/// The caller starts messages in one global order (window, then domain, then rank), and waits for
+/// room rather than skip a message. The first message in that order that has not ended therefore
+/// always has room on both sides, so no cycle of waiting ranks can arise.
 pub(super) struct Flight<'a, T> {
     most: usize,
     bytes: usize,
@@ -18,7 +18,7 @@ pub(super) struct Flight<'a, T> {
 }
 
 impl<'a, T> Flight<'a, T> {
-    /// Room for `most` bytes; one message has room whatever its size.
+    /// Room for `most` bytes; a single message always has room, also if it is larger.
     pub(super) fn new(most: usize) -> Self {
         Self { most, bytes: 0, running: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Telling aggregators what each rank asks for: its view and a range of the view's data.
+//! Sends each rank's request to the aggregators: its view and a range of the view's data.
 
 use super::plan_cache::Known;
 use super::share::Share;
@@ -21,8 +21,8 @@ pub(super) struct Peer<'a> {
     pub(super) share: Share,
 }
 
-/// Sends this rank's header to the aggregators of all foreign domains that it touches; nothing if
-/// they know it from a past call.
+/// Sends this rank's header to the aggregators of all foreign domains that it touches; nothing in a
+/// repeated call, where they have it already.
 pub(super) async fn send(call: &Call<'_>) -> Result<()> {
     if call.repeat.is_some() {
         return Ok(());

@@ -1,11 +1,11 @@
 //! Collective reads and writes in two phases: data travels between ranks so that few ranks, the
 //! aggregators, access the file in large ordered pieces.
 //!
-//! Steps of a call, each with its own tag (`step`): all ranks exchange their [`Summary`] and
-//! decide alike; each rank tells every aggregator whose domain it touches its view, once; then
-//! both sides walk the same type tree and know without further words how many bytes each message
-//! has. There is no lock-step: an aggregator works off its domain window by window, and at most two
-//! messages are under way between two ranks. The call ends with one agreed result.
+//! Steps of a call, each with its own tag (`step`): all ranks exchange their [`Summary`] and decide
+//! alike; each rank sends its view once to the aggregator of every domain that it touches; then
+//! both sides walk the same type tree and compute the length of each message from it. There is no
+//! lock-step: an aggregator works off its domain window by window, and at most two messages are
+//! under way between two ranks. The call ends with one agreed result.
 
 mod call;
 mod carry_out;
@@ -59,7 +59,7 @@ mod step {
     pub(super) const AGREE: u32 = 3;
     pub(super) const STORED: u32 = 4;
     pub(super) const LOCKED: u32 = 5;
-    /// The same: calls in atomic mode know no chunks.
+    /// The same: calls in atomic mode have no chunks.
     pub(super) const CHUNKS: u32 = 5;
     /// The same, before chunks: messages with equal tags arrive in order.
     pub(super) const FILL: u32 = 5;
@@ -77,7 +77,7 @@ pub struct Scene<'a> {
     pub atomic: Option<&'a dyn SharedLocks>,
     /// The ranks that get file domains, see [`plan::aggregators::choose`]; not empty.
     pub aggregators: &'a [usize],
-    /// What the file system likes; equal on all ranks.
+    /// Properties of the file system; equal on all ranks.
     pub facts: &'a Facts,
     /// The file is a container that every rank can open: each has a log of its own there.
     pub logs: bool,
@@ -89,7 +89,7 @@ pub struct Scene<'a> {
     pub hints: &'a Hints,
     /// Counts of this rank.
     pub counters: &'a Counters,
-    /// What this rank expects of the file's next call.
+    /// This rank's prediction for the next call on the file.
     pub habits: &'a Habits,
     /// Past calls on the same file, with the same aggregators.
     pub plan_cache: &'a PlanCache,
@@ -98,24 +98,25 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Keeps ranks that sieve (`romio_ds_write=enable`) from storing old bytes of `extent`, as gaps
-    /// of theirs, over what is being stored. Where there are no locks, nobody sieves.
+    /// Takes a lock that keeps ranks that sieve (`romio_ds_write=enable`) from storing old bytes of
+    /// `extent`, as part of their gaps, over the bytes of this store. Without file locks no rank
+    /// sieves.
     fn lock_to_store(&self, extent: Extent) -> Option<Box<dyn LockGuard>> {
         let sieves = self.hints.romio_ds_write == Switch::Enable;
         sieves.then(|| self.driver.lock(extent, true).ok()).flatten()
     }
 }
 
-/// Writes collectively. All ranks must call it, a rank with wrong arguments with its error.
+/// Writes collectively. All ranks must call it; a rank with wrong arguments passes its error.
 ///
-/// Every rank gets the same result; `bytes` is what was stored of this rank's data, also if an
-/// aggregator failed. Only bytes that some rank supplied change.
+/// Every rank gets the same result; `bytes` is the number of bytes of this rank that were stored,
+/// also if an aggregator failed. Only bytes that some rank supplied change.
 pub async fn write(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
     write_first(scene, request, tags, false).await.0
 }
 
-/// As [`write()`], of ranks of which some have `more` bytes, which are to be in the file after all
-/// of these: also whether any has. Every rank gets the same answer.
+/// As [`write()`], and returns whether any rank has `more` bytes to write, which must reach the
+/// file after these. Every rank gets the same answer.
 pub async fn write_first(
     scene: Scene<'_>,
     request: Result<Request<'_>>,
@@ -128,10 +129,10 @@ pub async fn write_first(
     (outcome(written), any)
 }
 
-/// Reads collectively. All ranks must call it, a rank with wrong arguments with its error.
+/// Reads collectively. All ranks must call it; a rank with wrong arguments passes its error.
 ///
-/// Every rank gets the same result; `bytes` is what this rank got before the end of the file. The
-/// caller's bytes behind that stay as they were.
+/// Every rank gets the same result; `bytes` is the number of bytes that this rank got before the
+/// end of the file. The caller's memory for bytes behind the end is unchanged.
 pub async fn read(scene: Scene<'_>, request: Result<Request<'_>>, tags: &TagBlock) -> Outcome {
     let buffering = scene.hints.romio_cb_read;
     outcome(run(scene, request, tags, buffering, Direction::Read, &mut false).await)
@@ -177,7 +178,7 @@ async fn run(
     let mine = Summary { ahead: speculative::told(gone.as_ref()), zeros, ..mine };
     let heard = match hear(scene.transport, tags, mine, kept).await {
         Ok(heard) => heard,
-        // What was moved ahead is moved, whatever the others do.
+        // Data moved before the meeting stays moved, even if the meeting fails.
         Err(error) => return Ok(Outcome { bytes: speculative::bytes(&gone), result: Err(error) }),
     };
     *more = heard.total.more;
@@ -199,19 +200,19 @@ async fn run(
     }
 }
 
-/// What a rank knows when all have met.
+/// State of a rank after the meeting.
 struct Heard<'a> {
     meeting: Meeting<'a>,
     members: Vec<Summary>,
     nodes: Vec<Extent>,
     total: Total,
-    /// The past call that all repeat.
+    /// The past call that all ranks repeat.
     repeat: Option<Repeat>,
 }
 
-/// Tells the others of `mine`: the summaries of the ranks of this node, or of all if they share no
-/// memory, the part of the file that each node asks for, what all bring together, and whether all
-/// repeat the call that this rank has `kept`.
+/// Sends `mine` to the other ranks. Returns the summaries of the ranks of this node, or of all
+/// ranks if they share no memory, the part of the file that each node requests, the totals of all
+/// ranks, and the call `kept` if all ranks repeat it.
 async fn hear<'a>(
     transport: &'a dyn Transport,
     tags: &'a TagBlock,

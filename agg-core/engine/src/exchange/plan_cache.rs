@@ -1,16 +1,15 @@
-//! Plan cache: what a rank keeps of past collective calls, so that a call that repeats one of them
-//! needs no plan and exchanges only data.
+//! Plan cache: past collective calls of a rank, so that a call that repeats one of them needs no
+//! plan and exchanges only data.
 //!
-//! A rank's request *repeats* another if it is for the same bytes, all of them shifted by one
-//! distance. When ranks meet, each names one past call that its part repeats and of which it still
-//! has what it needs. If all name the same one, and all parts are shifted by the same distance, all
-//! ranks find so from the numbers that they exchange in any case; else they do what they do for any
-//! call. So nobody has to know what others keep or forget, whatever failed on whom.
+//! A rank's request *repeats* another if it is for the same bytes, all shifted by one distance. In
+//! the meeting, each rank names one past call that its part repeats and that it still keeps. The
+//! numbers that ranks exchange in any case show whether all name the same call and all parts are
+//! shifted by the same distance. If not, the call runs as any other. So ranks need no agreement on
+//! the calls that they keep or forget, even after failures.
 //!
-//! A call that ended well on all ranks is kept under its number, which is never given again. Where
-//! several past calls fit, a rank names the one used longest ago: ranks whose part is the same in
-//! several patterns then agree with the others as soon as the patterns come again in the same
-//! order.
+//! A call that ended well on all ranks is kept under its number, which is never reused. If several
+//! past calls fit, a rank names the one used longest ago: ranks with the same part in several
+//! patterns then agree with the others as soon as the patterns come again in the same order.
 //!
 //! Filetypes are compared by their 128-bit digests, as they are when they travel.
 
@@ -32,8 +31,8 @@ pub(super) const BYTES: usize = 256 << 10;
 /// Requests that start at equal places modulo this have equal grains.
 const PHASE: u64 = 4096;
 
-/// The past calls of an open file on this rank: a few, in at most 256 KiB. A call that is under way
-/// may hold what it repeats a little longer.
+/// The past calls of an open file on this rank: a few, in at most 256 KiB. A call under way may
+/// hold the past call that it repeats a little longer.
 #[derive(Debug, Default)]
 pub struct PlanCache {
     /// Used longest ago first.
@@ -52,29 +51,30 @@ pub(super) struct Outline {
     start: u64,
 }
 
-/// What a rank keeps of a call.
+/// A past call.
 #[derive(Debug)]
 pub(super) struct Kept {
     number: u64,
     outline: Outline,
-    /// What this rank told the others.
+    /// The summary that this rank sent.
     mine: Summary,
-    /// The spans of the ranks that it heard of by themselves, and of the nodes.
+    /// The spans of the ranks with separate summaries, and of the nodes.
     members: Vec<Extent>,
     nodes: Vec<Extent>,
     lesson: Lesson,
 }
 
-/// What a rank learned from others in a call.
+/// Data that a rank received from others in a call.
 #[derive(Debug)]
 pub(super) enum Lesson {
-    /// As an aggregator whose ranks send messages for each rank: what each asked for.
+    /// For an aggregator that gets messages from each rank: the request of each.
     Peers(Domains, Vec<Known>),
-    /// As an aggregator that deals with nodes: which bytes of windows each has or wants.
+    /// For an aggregator that gets messages from nodes: the bytes of windows that each has or
+    /// needs.
     Windows(Dealings),
 }
 
-/// What another rank asked for.
+/// The request of another rank.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) rank: usize,
@@ -85,13 +85,13 @@ pub(super) struct Known {
     pub(super) bytes: u64,
 }
 
-/// What an aggregator learned of other nodes, and under which conditions.
+/// The descriptions that an aggregator received from other nodes, and the plan they are valid for.
 #[derive(Debug)]
 pub(super) struct Dealings {
     pub(super) windows: Sequence,
     pub(super) aggregators: Vec<usize>,
     pub(super) grain: u32,
-    /// One for each window and node, in the order in which they are dealt with.
+    /// One for each window and node, in the order in which they are handled.
     pub(super) descriptions: Descriptions,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Repeat {
     shift: u64,
 }
 
-/// A call, before it has ended: what is known of it from the meeting.
+/// A call that has not ended yet, as the meeting described it.
 #[derive(Debug)]
 pub(super) struct Present<'a> {
     pub(super) number: u64,
@@ -129,8 +129,9 @@ impl PlanCache {
         self.kept().iter().find(|kept| kept.fits(&outline)).cloned()
     }
 
-    /// A call has ended, well or not, alike on all ranks: what it repeated, used or not, was used
-    /// last; `lesson` is what is new, unless that is too much.
+    /// Records the end of a call, good or bad, alike on all ranks. The call that it repeated
+    /// becomes the last used, or is forgotten if this one failed; `lesson` is kept unless it is too
+    /// large.
     pub(super) fn end(
         &self,
         call: &Present<'_>,
@@ -157,7 +158,7 @@ impl PlanCache {
         }
     }
 
-    /// Keeps what `lesson` says about a call that ended well, unless it is too large.
+    /// Keeps `lesson` for a call that ended well, unless it is too large.
     fn keep(&self, call: &Present<'_>, lesson: Lesson) {
         let Some(outline) = call.outline else { return };
         let members = call.members.iter().map(|member| member.span).collect();
@@ -184,7 +185,7 @@ pub(super) fn number(tags: &TagBlock) -> u64 {
 }
 
 impl Outline {
-    /// `None` for requests that are not to be remembered: what is beyond all numbers.
+    /// The outline of `request`; `None` if its offsets overflow, and it cannot be cached.
     pub(super) fn of(request: &Request<'_>) -> Option<Self> {
         let (view, position, bytes) = (request.view, request.position, request.len());
         if bytes == 0 {
@@ -216,7 +217,7 @@ impl Kept {
         self.number
     }
 
-    /// Whether a request may be carried out by the plan of this call, as far as one rank knows.
+    /// Whether a request fits the plan of this call, as far as one rank can decide.
     fn fits(&self, outline: &Outline) -> bool {
         let cut = match &self.lesson {
             Lesson::Windows(dealings) => dealings.windows.size(),
@@ -226,8 +227,8 @@ impl Kept {
         self.outline.is_shifted(outline) && phase(&self.outline) == phase(outline)
     }
 
-    /// What this rank tells the others if its request is now the one of `outline`; `None` if that
-    /// has to be found anew.
+    /// This rank's summary for a request with `outline`, shifted from the kept one; `None` if it
+    /// must be computed anew.
     pub(super) fn summary(&self, outline: &Outline, kind: u8) -> Option<Summary> {
         let alike = self.outline.start % PHASE == outline.start % PHASE;
         let shift = outline.start.wrapping_sub(self.outline.start);
@@ -258,7 +259,7 @@ impl Kept {
 }
 
 impl Lesson {
-    /// What the ranks asked for that have data in a domain, unless one is not to be remembered.
+    /// The requests of the ranks with data in a domain; `None` if one of them cannot be cached.
     pub(super) fn peers(domains: Domains, known: Vec<Option<Known>>) -> Option<Self> {
         let mut peers = known.into_iter().collect::<Option<Vec<Known>>>()?;
         peers.sort_unstable_by_key(|known| known.rank);
@@ -267,7 +268,7 @@ impl Lesson {
 }
 
 impl Known {
-    /// `None` for what no file holds.
+    /// Returns `None` if the offsets overflow.
     pub(super) fn new(rank: usize, view: &View, position: u64, bytes: u64) -> Option<Self> {
         if view.is_contiguous() {
             let view = View::default().moved(view.offset_at(position));
@@ -307,8 +308,8 @@ fn shift(then: &[Extent], now: impl ExactSizeIterator<Item = Extent>) -> Option<
 }
 
 impl Repeat {
-    /// Whether all ranks repeat the call `kept`: what the nodes bring, whose parts of the file are
-    /// `hulls`. All ranks find the same.
+    /// The call `kept`, if all ranks repeat it. `nodes` and `hulls` are the summary and the part of
+    /// the file of each node. The result is equal on all ranks.
     pub(super) fn agreed(
         kept: Option<Arc<Kept>>,
         nodes: &[Brought],
@@ -320,7 +321,7 @@ impl Repeat {
         Some(Self { kept, shift })
     }
 
-    /// What other nodes described in the same windows, if these are they.
+    /// The descriptions from other nodes in the past call, if windows and aggregators are the same.
     pub(super) fn descriptions(
         &self,
         windows: &Sequence,
@@ -333,7 +334,7 @@ impl Repeat {
         alike.then_some(&then.descriptions)
     }
 
-    /// What other ranks asked for in the same domains, if these are they.
+    /// The requests of other ranks in the past call, if the domains are the same.
     pub(super) fn peers(&self, domains: &Domains) -> Option<&[Known]> {
         let Lesson::Peers(then, peers) = &self.kept.lesson else { return None };
         domains.are_shifted(then, self.shift).then_some(peers)

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Gaps up to this many bytes are read along: less time than another system call takes.
 const GAP: usize = 16 << 10;
 
-/// What arrived of this rank's data in one domain.
+/// Bytes of this rank that arrived from one domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     wanted: u64,
@@ -93,9 +93,10 @@ fn start<'b>(call: &'b Call<'_>, domain: usize, part: Part) -> BoxFuture<'b, Res
     })
 }
 
-/// Works off this rank's own domain, if it has one: what it got itself, and how it ended.
+/// Reads this rank's own domain, if it has one, and serves it; returns this rank's own bytes and
+/// the result.
 ///
-/// After a failed read it goes on with messages without data: nobody waits for a failed rank.
+/// After a failed read it continues with messages without data, so that no rank waits forever.
 async fn aggregate(call: &Call<'_>) -> (Arrived, Result<()>) {
     let Some(domain) = call.own_domain() else { return (Arrived::default(), Ok(())) };
     let mut peers = match headers::receive(call, domain).await {

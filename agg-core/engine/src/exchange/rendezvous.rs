@@ -12,7 +12,7 @@ use aggio_plan::plan::{self, Ahead, Decision, Method, Reason, Summary, Total, Wa
 use aggio_store::driver::Outcome;
 use aggio_types::memory::Memory;
 
-/// A call whose ranks have met.
+/// A call after the meeting of its ranks.
 pub(super) struct Rendezvous<'a> {
     pub(super) scene: Scene<'a>,
     pub(super) tags: &'a TagBlock,
@@ -77,7 +77,7 @@ impl Rendezvous<'_> {
         self.carry_out(request, heard, decision).await
     }
 
-    /// Carries out what those that did not go ahead have left.
+    /// Carries out the requests of the ranks that did not transfer speculatively.
     async fn rest(&self, request: Result<Request<'_>>, heard: Heard<'_>) -> Result<Outcome> {
         let members = speculative::rest(&heard.members);
         let total = Total::of(&members);
@@ -93,12 +93,12 @@ impl Rendezvous<'_> {
     ) -> Result<Outcome> {
         let Heard { meeting, members, nodes, total, repeat } = heard;
         let party = node::Party { members: &members, nodes: &nodes, total };
-        // What some of the ranks have left is no pattern worth remembering.
+        // The requests left by some ranks are not worth caching.
         let whole = members.iter().all(|rank| rank.ahead == Ahead::No);
         let (mine, outline) = (self.mine, self.outline.filter(|_| whole));
         let (scene, all) = (self.scene, (&total, decision));
         let found = match whole && chunks::are_told(&scene, &total, decision) {
-            // Boxed, for it is large, and few calls know chunks.
+            // Boxed, for it is large, and few calls have chunks.
             true => Box::pin(chunks::find(scene, self.tags, &request, self.direction, all)).await?,
             false => None,
         };

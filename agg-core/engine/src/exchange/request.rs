@@ -1,4 +1,4 @@
-//! What one rank asks for in a collective call, and what it tells the others of it.
+//! The request of one rank in a collective call, and the summary that it sends to the others.
 
 use super::plan_cache::{Kept, Outline};
 use super::{Direction, Scene};
@@ -9,7 +9,7 @@ use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::borrow::Cow;
 
-/// What this rank reads or writes: as many bytes as `memory` has.
+/// A request of this rank: it reads or writes as many bytes as `memory` has.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The view in force.
@@ -41,7 +41,7 @@ impl Request<'_> {
         if self.view.is_empty() { 0 } else { self.memory.len() }
     }
 
-    /// Refuses what no file can hold, before anybody depends on it.
+    /// Rejects a request that no file can hold, before other ranks depend on it.
     pub(super) fn checked(self, direction: Direction) -> Result<Self> {
         let len = self.len();
         if direction == Direction::Write && len < self.memory.len() {
@@ -65,7 +65,7 @@ impl Request<'_> {
     }
 }
 
-/// What this rank tells the others, from memory where that is enough.
+/// This rank's summary, from the plan cache if possible.
 pub(super) fn recalled_summary(
     request: &Result<Request<'_>>,
     kind: u8,
@@ -76,7 +76,7 @@ pub(super) fn recalled_summary(
     kept.summary(&outline, kind).unwrap_or_else(anew)
 }
 
-/// What this rank tells the others.
+/// This rank's summary.
 pub(super) fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     let Ok(request) = request else {
         return Summary { failed: true, kind, ..Summary::default() };
@@ -88,7 +88,7 @@ pub(super) fn summary(request: &Result<Request<'_>>, kind: u8) -> Summary {
     Summary::of(request.view, request.position, bytes, kind)
 }
 
-/// What requests to the file cost as far as this rank knows.
+/// The costs of requests to the file, as far as this rank has measured them.
 pub(super) fn figures(scene: Scene<'_>, direction: Direction) -> Costs {
     match (scene.driver.meter(), direction) {
         (Some(meter), Direction::Read) => meter.reads.figures(),

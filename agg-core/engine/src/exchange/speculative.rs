@@ -1,10 +1,10 @@
 //! Speculative transfers: ranks that predict no overlap move their bytes before they synchronise.
 //!
-//! Ranks whose requests do not overlap need only each other's result. A rank predicts this if its
-//! last call was carried out so and its own request is of that kind. It then moves its bytes first,
-//! and one synchronisation tells all ranks that everything is done, instead of one before and one
-//! after. Ranks may predict differently: a rank that has moved its bytes takes part in what the
-//! others still have to do as a rank without data.
+//! Ranks with requests that do not overlap need only each other's result. A rank predicts this if
+//! its last call was independent and its own request is of that kind. It then moves its bytes
+//! first, and all ranks synchronise once, after the transfer, instead of before and after it.
+//! Predictions may differ: a rank that has already moved its bytes takes part in the rest of the
+//! call as a rank without data.
 //!
 //! On one node only: between nodes a meeting takes messages, and there requests of one rank may
 //! take the file's locks away from another. Not where requests take long: there a wrong prediction
@@ -21,7 +21,7 @@ use aggio_plan::plan::{Ahead, Decision, Method, Summary, Total};
 use aggio_store::driver::Outcome;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a rank expects of the next collective call on a file.
+/// A rank's prediction for the next collective call on a file.
 #[derive(Debug, Default)]
 pub struct Habits {
     reads: Habit,
@@ -34,8 +34,8 @@ pub struct Habits {
 struct Habit(AtomicU64);
 
 impl Habits {
-    /// Those after calls whose pieces had this mean length, as if the ranks had accessed the file
-    /// each for itself; with 0, as if not.
+    /// Habits after independent calls with pieces of mean length `len`; 0 if the calls were not
+    /// independent.
     #[cfg(test)]
     pub(super) fn of_pieces(len: u64) -> Self {
         let habit = || Habit(AtomicU64::new(len));
@@ -55,7 +55,7 @@ impl Habits {
         }
     }
 
-    /// To be told what was the best way for each call, whatever its ranks did.
+    /// Records the method that the ranks chose, even if some of them transferred speculatively.
     pub(super) fn learn(&self, direction: Direction, decision: Decision, total: &Total) {
         let Habit(piece) = self.of(direction);
         match decision.method {
@@ -73,7 +73,7 @@ pub(super) fn are_together(transport: &dyn Transport) -> bool {
     transport.node().is_some_and(|node| !node.has_others())
 }
 
-/// Moves this rank's bytes if it expects that nobody would do better; the outcome.
+/// Moves this rank's bytes if its prediction is that aggregation would not help; the outcome.
 pub(super) async fn go(
     scene: Scene<'_>,
     direction: Direction,
@@ -109,7 +109,7 @@ fn is_expected(scene: Scene<'_>, direction: Direction, mine: &Summary) -> bool {
         && are_together(scene.transport)
 }
 
-/// What a rank that went ahead with this outcome, if it did, tells the others.
+/// The summary's flag for a rank with this speculative outcome, if it has one.
 pub(super) fn told(outcome: Option<&Outcome>) -> Ahead {
     match outcome.map(|outcome| &outcome.result) {
         None => Ahead::No,
@@ -118,7 +118,7 @@ pub(super) fn told(outcome: Option<&Outcome>) -> Ahead {
     }
 }
 
-/// What a rank has moved already.
+/// The number of bytes that a rank has moved speculatively.
 pub(super) fn bytes(gone: &Option<Outcome>) -> u64 {
     gone.as_ref().map_or(0, |outcome| outcome.bytes)
 }
@@ -134,7 +134,7 @@ pub(super) fn has_failed(all: &[Summary]) -> bool {
     all.iter().any(|rank| rank.ahead == Ahead::Failed)
 }
 
-/// What is left to do: ranks that went ahead bring nothing more.
+/// The summaries without the requests that have been carried out speculatively.
 pub(super) fn rest(all: &[Summary]) -> Vec<Summary> {
     let rest = |rank: &Summary| match rank.ahead {
         Ahead::No => *rank,

@@ -80,16 +80,16 @@ fn start(call: &Call<'_>, to: usize, part: Part) -> BoxFuture<'static, Result<()
     Box::pin(async move { sent.await.and(packed) })
 }
 
-/// One part that an aggregator waits for: from itself, or in a message.
+/// One part that an aggregator expects: from itself, or in a message.
 struct Expected {
     peer: usize,
     part: Part,
     message: Option<BoxFuture<'static, Result<Vec<u8>>>>,
 }
 
-/// Works off this rank's own domain, if it has one: how far it came, and how it ended.
+/// Stores this rank's own domain, if it has one; returns how far it came, and the result.
 ///
-/// After a failed write it keeps receiving, and discards: nobody waits for a failed rank.
+/// After a failed write it keeps receiving, and discards, so that no rank waits for a failed one.
 async fn aggregate(call: &Call<'_>) -> (u64, Result<()>) {
     let Some(domain) = call.own_domain() else { return (ALL, Ok(())) };
     let mut peers = match headers::receive(call, domain).await {
@@ -196,7 +196,7 @@ impl<'a, 'b> Assembly<'a, 'b> {
         place::unpack(&peer.view, part, &packed, &mut self.bytes, coverage);
     }
 
-    /// Stores what the window holds, run by run: gaps belong to others.
+    /// Stores the runs of the window; gaps between them belong to other ranks.
     fn flush(&mut self) {
         let (Some(open), Some(coverage)) = (self.window.take(), &mut self.coverage) else { return };
         let mut failed = None;

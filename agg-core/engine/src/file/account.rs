@@ -1,4 +1,4 @@
-//! Counting what a file's calls asked for, and telling it when the file is closed.
+//! Counts of a file's calls, reported when the file is closed.
 
 use super::{Direction, File};
 use aggio_base::log;
@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(super) struct Begun {
     operation: &'static str,
     direction: Direction,
-    /// When, if anybody wants to know.
+    /// The start time, if times are taken.
     at: Option<Instant>,
 }
 
@@ -38,7 +38,8 @@ impl File {
         Begun { operation, direction, at: self.counters.now() }
     }
 
-    /// Counts what a call did, lets reads see it, and adds what the file knows to its error.
+    /// Counts a call, invalidates small reads after a write, and adds the file's context to its
+    /// error.
     pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
         let counters = &*self.counters;
         let bytes = match begun.direction {
@@ -58,14 +59,15 @@ impl File {
         outcome
     }
 
-    /// Sums the counts of all ranks; rank 0 tells them. Nothing happens unless the open asked.
+    /// Sums the counts of all ranks; rank 0 reports them. Does nothing without a request in the
+    /// open.
     pub(super) async fn report(&self, tags: &TagBlock, sealed: Option<&str>) {
         if self.report == Report::Off {
             return;
         }
         let transport = &*self.transport;
         let mine = self.totals().to_bytes();
-        // Ranks that cannot talk any more have told that already.
+        // Ranks that cannot communicate have already reported that error.
         let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
         if transport.rank() == 0 {
             let totals = Totals::from_bytes(&sum).unwrap_or_default();
@@ -74,21 +76,21 @@ impl File {
         }
     }
 
-    /// What this rank counted: its calls, and what its driver has done besides.
+    /// The counts of this rank: its calls, and the background work of its driver.
     fn totals(&self) -> Totals {
         let mut totals = self.counters.totals();
         self.driver.background().iter().for_each(|more| totals.add(more));
         totals
     }
 
-    /// Tells what this rank counted, if the open asked, of a file that nobody closes.
+    /// Reports this rank's counts of a file that is never closed, if the open requested a report.
     pub fn report_alone(&self) {
         if !self.closed.load(Ordering::Acquire) {
             self.tell_alone();
         }
     }
 
-    /// Tells what this rank counted, if the open asked.
+    /// Reports this rank's counts, if the open requested a report.
     pub(super) fn tell_alone(&self) {
         let (path, driver) = (&*self.path, self.driver.name());
         let (ranks, totals) = (self.transport.size(), self.totals());
@@ -103,7 +105,7 @@ fn add(a: &[u8], b: &[u8]) -> Vec<u8> {
     sum.to_bytes()
 }
 
-/// What the open asks to be told, as a number for the other ranks.
+/// The report requested by the open, as a number for the other ranks.
 pub(super) fn report_to_word(report: Report) -> u64 {
     match report {
         Report::Off => 0,

@@ -1,7 +1,7 @@
-//! Agreement, the first step of every collective operation: all ranks learn what all ranks ask for.
+//! Agreement, the first step of every collective operation: all ranks exchange their arguments.
 //!
 //! A rank with wrong arguments takes part too, so no rank waits for it. Ranks that call *different*
-//! operations find out here instead of waiting for each other for ever.
+//! operations get an error here instead of waiting for each other forever.
 
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
@@ -31,24 +31,24 @@ pub(super) enum Kind {
 
 /// Steps of operations that begin with a meeting, beside its own.
 pub(super) mod step {
-    /// Ranks tell what is new of the file's format.
+    /// Ranks exchange their findings about the file's format.
     pub(in super::super) const NEWS: u32 = 5;
 }
 
-/// What a rank tells the others: up to four numbers, whose meaning the operation knows.
+/// Message of a rank: up to four numbers, with a meaning for each operation.
 pub(super) type Words = [u64; 4];
 
 /// Bytes of a rank's part: the numbers, a byte of 0, then the kind and whether the rank brings an
-/// error. A part is as long as the [`Summary`] of a data operation, so that both can meet and be
-/// told apart.
+/// error. A part is as long as the [`Summary`] of a data operation, so that parts of both can meet
+/// and be distinguished.
 const PART: usize = Summary::WIRE_BYTES;
 const FLAGS: usize = PART - 1;
 const FAILED: u8 = 1;
-/// Of a rank: it has news of the file's format.
+/// Of a rank: it has new findings about the file's format.
 const NEWS: u8 = 2;
 /// Of a node: its ranks bring different numbers.
 const DIFFER: u8 = 2;
-/// Of a node: one of its ranks has news.
+/// Of a node: one of its ranks has new findings about the format.
 const SOME_NEWS: u8 = 4;
 
 /// Exchanges `words` between all ranks; returns those of every rank, in rank order.
@@ -66,8 +66,8 @@ pub(super) async fn meet(
     meet_with_news(transport, tags, kind, words, checked, false).await.map(|(all, _)| all)
 }
 
-/// As [`meet`]; also whether any rank has `news` of the file's format, which all ranks then hear
-/// next.
+/// As [`meet`]; also returns whether any rank has new findings about the file's format (`news`),
+/// which all ranks exchange next.
 ///
 /// # Errors
 /// As [`meet`].
@@ -101,7 +101,8 @@ pub(super) async fn meet_with_news(
     Ok((all.chunks_exact(PART).map(words_of).collect(), has(SOME_NEWS)))
 }
 
-/// What the ranks of a node bring: the numbers of the first, and whether those of others differ.
+/// Combines the messages of the ranks of a node: the numbers of the first, and whether others
+/// differ.
 fn brought(parts: &[u8]) -> Brought {
     let mut all = parts.chunks_exact(PART).map(words_of);
     let first = all.next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Large reads that several ranks of a node make alike: one of them fetches the bytes for all.
+//! Large reads that are equal on several ranks of a node: one of them fetches the bytes for all.
 //!
-//! HDF5 reads a chunk with filters as a whole, on each rank that needs a part of it, and again
-//! when its chunk cache has no room for it. The second rank that reads the same extent fetches it
-//! for the others; from then on the first one does, as long as others come for what it fetches.
-//! What is kept is used under the same conditions as pieces for small reads.
+//! HDF5 reads a chunk with filters as a whole, on each rank that needs a part of it, and again when
+//! its chunk cache has no room for it. The second rank that reads the same extent fetches it for
+//! the others; from then on the first one does, as long as others use the fetched bytes. Kept bytes
+//! are valid under the same conditions as pieces for small reads.
 
 use super::File;
 use super::small::state;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Reads of more bytes are made as they are.
 pub(super) const MOST: u64 = 8 << 20;
 
-/// For so long a rank waits for another one at least.
+/// The minimum time that a rank waits for another one.
 const LEAST_PATIENCE: Duration = Duration::from_millis(5);
 
 /// The bytes of an extent, how many of them are there, and the pieces after these that this rank
@@ -62,8 +62,8 @@ impl File {
         Some(gathered.bytes)
     }
 
-    /// How long to wait for another rank that fetches so many bytes: where it has no processor, or
-    /// less of the device than this one would have, an own request ends earlier.
+    /// How long to wait for another rank that fetches this number of bytes: if that rank has no
+    /// processor, or less of the device than this one would have, an own request ends earlier.
     fn patience(&self, len: u64) -> Duration {
         if self.hints().aggio_small_reads == Switch::Enable {
             return FRESH;
@@ -84,14 +84,14 @@ impl File {
         let fetched = &mut gathered.bytes[gathered.there..end];
         let read = self.driver.read_contig(fetched, offset, &self.counters);
         if read.result.is_err() {
-            // What fails here is asked for again by the read itself, which tells why.
+            // On failure, the read itself requests the bytes again and reports the error.
             fetches.into_iter().for_each(|(fetch, _)| fetch.failed());
             return None;
         }
         if read.bytes != len {
             return None;
         }
-        // Somebody may have changed the file meanwhile.
+        // Another process may have changed the file meanwhile.
         if self.driver.stamp() == Some(stamp) {
             for (fetch, part) in fetches {
                 let at = (part.offset - offset) as usize;

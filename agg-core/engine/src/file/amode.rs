@@ -18,7 +18,7 @@ impl Amode {
     pub const RDWR: Amode = Amode(8);
     /// Delete the file when it is closed.
     pub const DELETE_ON_CLOSE: Amode = Amode(16);
-    /// Nobody else has the file open; a promise by the caller.
+    /// The file is open on these ranks only; a promise by the caller.
     pub const UNIQUE_OPEN: Amode = Amode(32);
     /// Creating a file that exists is an error.
     pub const EXCL: Amode = Amode(64);

@@ -1,6 +1,6 @@
-//! What waits on other ranks is had for the asking: before a rank reads or writes by itself,
-//! through whichever handle, the others store what they hold back of the file. A worker of theirs
-//! does it, whatever their threads are at.
+//! Flush on demand: before a rank reads or writes independently, through any handle, the other
+//! ranks store their buffered writes of the file. Their workers do so, whether or not their threads
+//! are busy.
 
 use super::{Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -15,15 +15,15 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// How long a job that ends by force waits for what ranks hold back.
+/// How long an aborting job waits for buffered writes of ranks.
 const SOON: Duration = Duration::from_secs(5);
 
 impl File {
-    /// Lets what other ranks hold back of this file reach it, before this rank alone reads `span`
-    /// (all of the file and its size if `None`) or writes.
+    /// Makes other ranks store their buffered writes of this file before this rank alone reads
+    /// `span` (the entire file and its size if `None`) or writes.
     ///
     /// # Errors
-    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
+    /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
     pub(super) async fn ask(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
         if !self.engine.somebody_defers() {
             return Ok(());
@@ -49,15 +49,15 @@ impl File {
             })
     }
 
-    /// Whether another rank is still in a collective write that this one has done: it may not hold
-    /// back yet what it writes.
+    /// Whether another rank is still in a collective write that this one has finished, so that it
+    /// may not have buffered its part yet.
     pub(super) fn is_ahead(&self) -> bool {
         let done = self.waiting().map_or(0, |waiting| waiting.done);
         self.holders.as_ref().is_some_and(|all| all.are_behind(done))
     }
 
-    /// Whether the file ends before `span` does and is to be longer when what waits in `hull` is
-    /// there.
+    /// Whether the file ends before the end of `span` and becomes longer once the buffered writes
+    /// in `hull` are stored.
     pub(super) fn ends_before(&self, hull: Extent, span: Extent) -> bool {
         hull.end() > span.offset && self.driver.size().map_or(true, |size| size < span.end())
     }
@@ -91,19 +91,20 @@ impl File {
         Ok(())
     }
 
-    /// Lets what other ranks hold back reach the file, before this one alone asks for its size.
+    /// Makes other ranks store their buffered writes, before this rank alone reads the file's size.
     ///
     /// # Errors
-    /// `Io` if another rank could not store what comes before, `Other` if its process has ended.
+    /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
     pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let file = self.clone();
         Box::pin(async move { file.ask(Direction::Read, None).await })
     }
 
-    /// Asks the workers of all ranks, of this one too, to store what waits, for a while.
+    /// Requests the workers of all ranks, including this one, to store their buffered writes, and
+    /// waits a limited time.
     ///
     /// # Errors
-    /// `Io` if something waits still.
+    /// `Io` if buffered writes remain.
     pub(super) fn hurry(&self, holders: &Holders) -> Result<()> {
         let since = Instant::now();
         if let Some(asks) = &self.asks {
@@ -119,7 +120,7 @@ impl File {
         Err(lost())
     }
 
-    /// Something waits: a worker looks whether another rank asks for it.
+    /// Starts a worker that answers flush requests of other ranks, once writes are buffered.
     pub(super) fn answer_others(&self) {
         let (Some(holders), Some(me)) = (&self.holders, self.me.get()) else { return };
         let starts = self.waiting().is_some_and(|mut waiting| {
@@ -133,7 +134,7 @@ impl File {
             *self.answering() = Some(running);
             return;
         }
-        // There is no thread that would answer: nothing waits.
+        // No thread can answer, so nothing stays buffered.
         let drained = self.drain();
         if let Some(mut waiting) = self.waiting() {
             waiting.is_answered = false;
@@ -153,7 +154,7 @@ impl File {
         drop(running.and_then(|running| running.stop()));
     }
 
-    /// Stores what waits if another rank asks for it; whether something waits still.
+    /// Stores buffered writes if another rank requests it; returns whether any remain.
     fn answer(&self, holders: &Holders) -> bool {
         let has_failed =
             self.waiting().is_some_and(|mut w| w.hold().is_some_and(|hold| hold.has_failed()));
@@ -169,8 +170,8 @@ impl File {
         })
     }
 
-    /// Stores what waits, but what comes last only when nobody holds anything else back. A failure
-    /// is told.
+    /// Stores buffered writes. Bytes that must be stored last (see [`File::last_bytes`]) are stored
+    /// only if no other rank has buffered writes. Records a failure.
     fn store_for_others(&self, holders: &Holders) {
         let last = self.last_bytes();
         let drained = self.drain_but(last);
@@ -195,8 +196,8 @@ impl File {
         }
     }
 
-    /// What waited on this rank is in the file, but for bytes of `last`. It is not written again:
-    /// others may write now.
+    /// Buffered writes of this rank, except `last`, are in the file. They are not written again, as
+    /// other ranks may write there from now on.
     pub(super) fn note_alone(&self, waiting: &mut Waiting, last: Extent) -> Result<()> {
         waiting.flown |= waiting.flying.is_some() && !waiting.committed && last.is_empty();
         let unsaved = waiting.pending.take_unsaved()?;
@@ -206,7 +207,7 @@ impl File {
         Ok(())
     }
 
-    /// All ranks have come to a flush: whether this one is still to write its part.
+    /// Called when all ranks have begun a flush: whether this rank has still to write its part.
     pub(super) fn commits(&self) -> bool {
         self.waiting().is_none_or(|mut waiting| {
             waiting.committed = true;
@@ -220,7 +221,7 @@ fn lost() -> Error {
     Error::new(ErrorClass::Io, text)
 }
 
-/// Answers other ranks as long as something waits.
+/// Answers flush requests of other ranks as long as writes are buffered.
 async fn answers(file: Weak<File>, holders: Holders) {
     loop {
         let seen = holders.changes();

@@ -1,7 +1,7 @@
-//! Ranks of several nodes ask each other for what waits.
+//! Flush on demand among the ranks of several nodes.
 //!
-//! Where ranks wrote together what waits, all know, because they met. So a rank that needs none of
-//! it asks nobody but the first rank, which may hold back what it has written alone.
+//! The meeting of a collective write shows all ranks where its buffered bytes belong. So a rank
+//! that needs none of them asks only the first rank, which may have buffered independent writes.
 
 use super::File;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -30,7 +30,7 @@ impl File {
         if is_known && answered(asks.ask(Question::IsAlone(span)).await)? == Answer::Nothing {
             return Ok(());
         }
-        // What comes last is stored when no node holds anything else back.
+        // Bytes that must be stored last are stored when no node has other buffered writes.
         if answered(asks.ask(Question::StoreFirst(done)).await)? == Answer::Something {
             answered(asks.ask(Question::StoreAll(done)).await)?;
         }
@@ -46,10 +46,11 @@ impl File {
         self.asks.iter().for_each(NodeAsks::stop);
     }
 
-    /// Asks the workers of all nodes, of this one too, to store what waits, until `end`.
+    /// Requests the workers of all nodes, including this one, to store their buffered writes, until
+    /// `end`.
     ///
     /// # Errors
-    /// `Io` if something may wait still.
+    /// `Io` if buffered writes may remain.
     pub(super) fn hurry_nodes(&self, asks: &NodeAsks, end: Instant) -> Result<()> {
         let Some(done) = self.waiting().map(|waiting| waiting.done) else { return Ok(()) };
         let all = [Question::StoreFirst(done), Question::StoreAll(done)];

@@ -2,7 +2,7 @@
 //! file.
 //!
 //! Programs that move a few bytes at a time make millions of such calls. [`File::start`] would do
-//! the same, but with a future; here nothing is allocated and nobody waits.
+//! the same, but with a future; here nothing is allocated, and no rank waits.
 
 use super::data::{position_of, whole_etypes};
 use super::{Amode, Call, Direction, File, Position, State};

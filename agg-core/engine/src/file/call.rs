@@ -28,8 +28,8 @@ pub struct Call {
     pub position: Position,
     /// Whether all ranks of the file take part; implied by [`Position::Ordered`].
     pub collective: bool,
-    /// The buffer; an error is what was wrong with the arguments. It travels into a collective
-    /// operation, so that the other ranks hear of it instead of waiting.
+    /// The buffer, or the error in the arguments. The error travels into a collective operation, so
+    /// that the other ranks receive it instead of waiting.
     pub memory: Result<Memory>,
 }
 
@@ -49,7 +49,7 @@ pub struct SplitKind {
     pub pointer: SplitPointer,
 }
 
-/// What a split collective operation takes its position from.
+/// The kind of position that a split collective operation starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitPointer {
     /// `*_at_all_begin`.

@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 impl File {
-    /// Closes the file; collective. It is closed afterwards whatever the result.
+    /// Closes the file; collective. The file is closed afterwards even on error.
     ///
     /// # Errors
-    /// What the system said to any rank's close, on every rank; `Io` if a split operation was
-    /// still active; `File` if the file was closed before.
+    /// The system's error from any rank's close, on every rank; `Io` if a split operation was still
+    /// active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let (flush, tags, seal) = (self.settling_flush_tags(), self.tags.next(), self.tags.next());
         let last = self.tags.next();
@@ -37,14 +37,14 @@ impl File {
                     Ok((all, completes)) => (Ok(all), completes),
                     Err(error) => (Err(error), false),
                 };
-                // Nobody asks any more.
+                // No rank sends flush requests any more.
                 self.stop_serving_nodes();
                 self.withdraw();
                 let closed = self.close_last(&agreed);
                 let agreed = if completes {
                     meet(&*self.transport, &last, Kind::Close, [0; 4], closed).await.and(agreed)
                 } else {
-                    // What there was to say has been said.
+                    // No rank completes the file in its last close, so there is no further error.
                     agreed
                 };
                 let deleted = if self.is_deleted_on_close() {
@@ -80,7 +80,7 @@ impl File {
         }
     }
 
-    /// Gives the file's message tags back, if all ranks are known to have closed it.
+    /// Releases the file's message tags, if all ranks are known to have closed it.
     fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
         let in_order = !agreed.as_ref().err().is_some_and(is_of_messages);
         let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -104,11 +104,11 @@ impl File {
         Err(Error::new(ErrorClass::Io, format!("the split operation {kind} was not ended")))
     }
 
-    /// Closes the file on this rank without a word to the others, as at the end of a program that
+    /// Closes the file on this rank without messages to the others, as at the end of a program that
     /// forgot to close it.
     ///
     /// # Errors
-    /// What the system says to this rank's close.
+    /// The system's error from this rank's close.
     pub fn abandon(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -132,14 +132,14 @@ impl File {
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
     }
 
-    /// Stores what waits on this rank and, as far as they do so soon, on others, because the job
-    /// ends by force.
+    /// Stores the buffered writes of this rank because the job is aborted, and waits a limited time
+    /// for those of other ranks.
     ///
     /// # Errors
-    /// What the system says, or `Io` if other ranks may still hold something back: it is lost.
+    /// The system's error, or `Io` if buffered writes of other ranks may be lost.
     pub fn rescue(&self) -> Result<()> {
         if self.facts.is_staged {
-            // In a directory staged bytes would survive, but who knows that they are there?
+            // Staged bytes in a directory would survive, but users may not find them there.
             return self.store_staged().map_err(|error| self.context(error, "MPI_Abort"));
         }
         let held = self.waiting().map_or(0, |waiting| waiting.bytes());
@@ -161,10 +161,10 @@ impl File {
         stored.map_err(|error| self.context(error, "MPI_Abort"))
     }
 
-    /// Stores what is staged of a file that nobody will close.
+    /// Stores the staged bytes of a file that is never closed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn store_staged(&self) -> Result<()> {
         let is_open = self.facts.is_staged && !self.closed.load(Ordering::Acquire);
         if is_open { self.driver.sync() } else { Ok(()) }

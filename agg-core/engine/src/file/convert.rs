@@ -24,7 +24,7 @@ pub(super) struct Copied {
     in_file: Memory,
     native: Memory,
     direction: Direction,
-    /// What `in_file` points to; never touched while that is in use.
+    /// The memory of `in_file`; must not be accessed while `in_file` is in use.
     bytes: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Decodes what was read; the outcome then counts native bytes.
+    /// Decodes the bytes that were read; the outcome then counts native bytes.
     pub(super) fn finish(self, mut outcome: Outcome) -> Outcome {
         let Stream::External(copied) = self else { return outcome };
         let moved = usize::try_from(outcome.bytes).unwrap_or(usize::MAX).min(copied.bytes.len());

@@ -23,7 +23,7 @@ use aggio_types::view::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A call that passed all checks: it knows its bytes, whatever happens to the file later.
+/// A call that passed all checks, with its own copy of the file's state at that time.
 pub(super) struct Request {
     pub(super) direction: Direction,
     pub(super) view: Arc<View>,
@@ -34,7 +34,7 @@ pub(super) struct Request {
     pub(super) len: u64,
     pub(super) hints: Arc<Hints>,
     pub(super) atomic: bool,
-    /// What all ranks knew of the file's format when they made the call.
+    /// The file's map agreed on by all ranks when they made the call.
     map: Option<Arc<dyn Map>>,
 }
 
@@ -48,8 +48,8 @@ impl File {
         self.prepare(call, true).0
     }
 
-    /// As [`File::start`], for a call that does not block: large transfers, and whatever all ranks
-    /// do in the memory of one node, proceed by themselves on [workers](aggio_comm::workers).
+    /// As [`File::start`], for a nonblocking call: large transfers, and collective ones in the
+    /// memory of one node, proceed independently on [workers](aggio_comm::workers).
     ///
     /// Wrong arguments of a call of this rank alone are found by the first poll.
     pub fn launch(self: &Arc<Self>, call: Call) -> Running<Outcome> {
@@ -131,7 +131,7 @@ impl File {
         self.transport.node().is_some_and(all) && !self.state().atomic
     }
 
-    /// Checks everything that does not depend on the position; the position is not yet known.
+    /// Checks everything that does not depend on the position, which is not available yet.
     fn check_call(&self, call: Call) -> Result<(Request, u64)> {
         self.check_open()?;
         self.check_turn()?;
@@ -267,7 +267,7 @@ impl File {
         }
     }
 
-    /// What a collective transfer needs of the file.
+    /// The scene of a collective transfer on this file.
     pub(super) fn scene<'a>(
         &'a self,
         hints: &'a Hints,
@@ -340,7 +340,7 @@ impl File {
     }
 
     /// All ranks get their places, or all get the same error. A place of its own that no file can
-    /// hold is the inner error: the other ranks hear of it in the operation that follows.
+    /// hold is the inner error: the other ranks receive it in the operation that follows.
     async fn place_in_order(
         &self,
         direction: Direction,
@@ -389,7 +389,7 @@ impl Request {
     /// Places the request at etype `first` of its view.
     ///
     /// # Errors
-    /// `Arg` if it would end beyond what a file can hold.
+    /// `Arg` if it would end beyond the largest file offset.
     fn at(&mut self, first: u64) -> Result<()> {
         self.position = position_of(&self.view, first, self.len)?;
         Ok(())
@@ -399,7 +399,7 @@ impl Request {
 /// The data byte of `view` at which `len` bytes from etype `first` on start.
 ///
 /// # Errors
-/// `Arg` if they would end beyond what a file can hold.
+/// `Arg` if they would end beyond the largest file offset.
 pub(super) fn position_of(view: &View, first: u64, len: u64) -> Result<u64> {
     let position = first.checked_mul(view.etype_size());
     let fits =

@@ -1,4 +1,5 @@
-//! At open: whether writes of the file may wait, and how ranks then ask each other for them.
+//! At open: whether writes of the file may be deferred, and how ranks request flushes of each
+//! other.
 
 use super::Amode;
 use super::lane::FileLane;
@@ -52,8 +53,8 @@ impl Opening<'_> {
         if nodes.count() == 1 {
             return Ok(Deferral { defers: holders.is_some(), holders, asks: None });
         }
-        // Ranks that do not see the file, or not what other nodes have written, cannot store their
-        // part for another rank.
+        // Ranks that do not see the file, or not the writes of other nodes, cannot store their part
+        // on demand of another rank.
         if !self.is_everywhere(news, opened) || opened.found.facts.is_by_node {
             return Ok(Deferral::default());
         }
@@ -66,7 +67,7 @@ impl Opening<'_> {
     async fn connect_nodes(&self, holders: Option<&Holders>) -> Result<Option<NodeAsks>> {
         let (deferring, workers) = (&self.engine.deferring, self.engine.workers());
         let tags = [step::NODES, step::CONNECTED].map(|step| self.tags.tag(step));
-        // Who names a directory for stages expects system calls to see what waits.
+        // A user who names a directory for stages expects system calls to see deferred writes.
         let may_buffer = self.request.stages.is_none_or(|stages| stages.or_buffers);
         let tried = !deferring.is_unreachable() && may_buffer;
         match NodeAsks::connect(self.transport, tags, holders, workers, tried).await {

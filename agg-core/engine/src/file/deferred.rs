@@ -1,8 +1,8 @@
 //! Which ranks open a file by name: the first one, and one of each further node that has an
 //! aggregator. The others take the descriptor of their node's opener when they need the file.
 //!
-//! A node may not see the file at all. Where nobody said which ranks shall be aggregators, such a
-//! node simply has none; its ranks take part in collective operations all the same.
+//! A node may not see the file at all. If no hint names the aggregators, such a node has none; its
+//! ranks take part in collective operations all the same.
 
 use aggio_base::error::{Error, Result};
 use aggio_comm::group;

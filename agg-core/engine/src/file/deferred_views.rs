@@ -1,11 +1,10 @@
 //! Deferred views: where writes are deferred, or a hint allows it, ranks set views without
 //! synchronising.
 //!
-//! A new view sets the shared file pointer to 0. As nobody knows how far the others are, each of
-//! these views has a shared pointer of its own, which was set to 0 when the ranks met last; when
-//! all of them have been used the ranks meet again. What only a meeting can settle (hints that all
-//! must share, what is new of the file's format) waits for that, or for the next flush that all
-//! ranks call.
+//! A new view sets the shared file pointer to 0. As ranks do not synchronise, each of these views
+//! has its own shared pointer, which was set to 0 when the ranks met last; when all pointers have
+//! been used, the ranks meet again. Hints that must be equal and new findings about the file's
+//! format wait for that meeting, or for the next collective flush.
 
 use super::agreement::{Kind, meet_with_news, step};
 use super::info::AgreedHints;
@@ -31,14 +30,14 @@ pub(super) struct DeferredViews {
     moved: u64,
     /// Whether there is something that a meeting has to settle.
     unmet: bool,
-    /// What was wrong with the view that this rank set last, if no other rank has heard of it.
+    /// The error of the view that this rank set last, if no other rank has received it.
     failed: Option<Error>,
     /// The hints that this rank was given, if they have to be agreed on.
     wish: Option<AgreedHints>,
 }
 
 impl DeferredViews {
-    /// At the beginning of a file whose shared pointer is not 0 if it was `moved`.
+    /// The state of a file just opened. `moved` says whether its shared pointer is not 0.
     pub(super) fn new(moved: bool) -> Self {
         Self { moved: u64::from(moved), ..Self::default() }
     }
@@ -80,13 +79,13 @@ impl File {
 
     fn may_set_views_alone(&self) -> bool {
         let state = self.state();
-        // Where the shared pointer tells the displacement, all ranks have to ask it.
+        // If the shared pointer determines the displacement, all ranks have to read it.
         let is_sequential = self.amode.has(Amode::SEQUENTIAL);
         state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic && !is_sequential
     }
 
-    /// The error of the view that this rank should have, if writes do not wait and other ranks have
-    /// not heard of it.
+    /// The error of this rank's current view, if writes are not deferred and other ranks have not
+    /// received it.
     ///
     /// # Errors
     /// That error.
@@ -94,10 +93,10 @@ impl File {
         self.state().turns.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Sets this rank's view. What is wrong with it is the error of this rank alone.
+    /// Sets this rank's view. An error in it is the error of this rank alone.
     ///
     /// # Errors
-    /// What is wrong with the view.
+    /// The error in the view.
     pub(super) fn set_view_alone(&self, view: Result<View>, hints: AgreedHints) -> Result<()> {
         let view = self.check_open().and(view);
         Counters::add(&self.counters.views_alone, 1);
@@ -108,7 +107,7 @@ impl File {
         state.view = Arc::new(view?);
         state.individual = 0;
         state.hints = if hints.digest == state.hints.digest {
-            // Also where an earlier view wished for something else.
+            // Also drops a different request of an earlier view.
             state.turns.wish = None;
             hints
         } else {
@@ -132,7 +131,8 @@ impl File {
         std::mem::take(&mut self.state().turns.unmet)
     }
 
-    /// Settles what was left open by views that were set without a meeting. All ranks call it.
+    /// Settles hints and findings about the format left open by views set without a meeting.
+    /// Collective.
     ///
     /// # Errors
     /// The same on every rank, if they are in different operations.

@@ -1,4 +1,4 @@
-//! The open files of an engine whose writes may wait.
+//! The open files of an engine that accept deferred writes.
 
 use super::File;
 use aggio_store::driver::Drivers;
@@ -17,7 +17,7 @@ pub(crate) struct Deferring {
     unreachable: AtomicBool,
 }
 
-/// What tells files apart: device and number where they can be found out, or the name.
+/// The identity of a file: device and number if they are available, or the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     File(u64, u64),

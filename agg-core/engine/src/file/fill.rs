@@ -1,9 +1,10 @@
 //! Fill values: zeros that would be written where the file has no bytes yet get storage only.
 //!
 //! HDF5 writes the fill value of a new dataset before its data, so that twice as many bytes reach
-//! the file. Zeros behind its end, or in a hole of it, are what any reader finds there without
-//! them. Nothing has to be kept in mind, so this holds for other ranks and other programs at any
-//! time; and the storage is reserved, so that a full file system is still told by this write.
+//! the file. Zeros behind the end of the file, or in a hole of it, need not be written, as every
+//! reader finds zeros there. No state is kept, so this is correct for other ranks and other
+//! programs at any time; and storage is reserved, so that this write still reports a full file
+//! system.
 //!
 //! Where a file system cannot reserve storage, zeros behind the end become a hole if it has
 //! plenty of room for them. Holes inside the file are not looked for there.
@@ -27,10 +28,10 @@ const LEAST: u64 = 64 << 10;
 /// Pieces of a request that are looked at; more are no fill values.
 const PIECES: usize = 1024;
 
-/// What is written of a piece at each end at most.
+/// Zeros for the ends of a piece, at most this many at each end.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// File systems that reserve storage and tell reliably, for all nodes, what is stored.
+/// File systems that reserve storage and reliably report the stored extents, on all nodes.
 const RELIABLE: [&str; 8] =
     ["tmpfs", "ext4", "xfs", "btrfs", "f2fs", "overlay", "bcachefs", STRIPED];
 
@@ -69,8 +70,8 @@ impl File {
             && self.counts_reserved(1, self.reserves_piece(Extent::new(offset, len)))
     }
 
-    /// Counts what was reserved for all `pieces` of a request; `false`, and nothing, if one of them
-    /// has to be written.
+    /// Counts the bytes reserved for all `pieces` of a request. Counts nothing and returns `false`
+    /// if one of them has to be written.
     fn counts_reserved(&self, pieces: usize, bytes: Option<u64>) -> bool {
         let Some(bytes) = bytes else { return false };
         Counters::add(&self.counters.reserved, pieces as u64);
@@ -78,8 +79,8 @@ impl File {
         true
     }
 
-    /// Reserves one piece, and writes what it shares with stored blocks at its ends; the bytes that
-    /// are reserved, if that was possible.
+    /// Reserves one piece, and writes its ends that share a block with stored bytes. Returns the
+    /// number of reserved bytes, or `None` if that is not possible.
     fn reserves_piece(&self, piece: Extent) -> Option<u64> {
         let part = self.driver.reserve_zeros(piece);
         let before = Extent::between(piece.offset, part.offset);
@@ -91,7 +92,7 @@ impl File {
                 || self.driver.write_contig(zeros, end.offset, &self.counters).result.is_ok()
         };
         let ends = [before, behind];
-        // What fails here is written again, with the rest, and told then.
+        // On failure the entire request is written, and that write reports the error.
         let is_done = !part.is_empty() && ends.iter().all(is_short) && ends.iter().all(write);
         is_done.then_some(part.len)
     }
@@ -128,7 +129,8 @@ impl File {
 
     /// Whether zeros need not be written where the file shows them anyway.
     pub(super) fn elides(&self, hints: &Hints) -> bool {
-        // What waits may be older bytes of the same place; and who sieves stores old bytes of it.
+        // A buffered write may be older bytes of the same place, and data sieving stores old bytes
+        // of it.
         hints.aggio_fill_elision != Switch::Disable
             && self.waiting.is_none()
             && hints.romio_ds_write != Switch::Enable

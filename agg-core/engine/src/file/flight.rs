@@ -1,4 +1,4 @@
-//! A flush in progress: what it took from this rank, and what happens if it fails.
+//! A flush in progress: the buffered writes taken from this rank, restored if the flush fails.
 
 use super::File;
 use aggio_base::error::Result;
@@ -16,8 +16,8 @@ pub(super) struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    /// Takes what waits, once the flushes of all earlier calls have ended: an older write must not
-    /// come after it.
+    /// Takes the buffered writes, once the flushes of all earlier calls have ended: an older write
+    /// must not reach the file later.
     pub(super) async fn begin(file: &'a File, ticket: &Ticket) -> Self {
         loop {
             if ticket.is_first()
@@ -33,7 +33,7 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// The flush has ended. What this rank has written by itself meanwhile is newer and is written
+    /// Ends the flush. Independent writes of this rank during the flush are newer and are written
     /// once more.
     pub(super) fn land(self, result: Result<()>) -> Result<()> {
         result?;
@@ -41,7 +41,7 @@ impl<'a> Flight<'a> {
             Some(waiting) if waiting.flying.is_some() => waiting,
             _ => return Ok(()),
         };
-        // All ranks have theirs in the file: whatever becomes of this, that is not written again.
+        // All ranks have stored their part. It is not written again, even if the next step fails.
         (waiting.flying, waiting.flown, waiting.committed) = Default::default();
         waiting.hull = Extent::default();
         waiting.tell(self.file.holders.as_ref());
@@ -62,7 +62,7 @@ impl Drop for Flight<'_> {
         let has_flown = std::mem::take(&mut waiting.flown);
         waiting.committed = false;
         waiting.claims.add_before(std::mem::take(&mut self.claims));
-        // Nobody else has it any more, unless a rank writes it out right now, which holds the lock.
+        // No rank uses it any more, unless one writes it out right now, which holds the lock.
         if let Some(flown) = Arc::get_mut(&mut self.pending).filter(|_| !has_flown) {
             waiting.pending.add_before(std::mem::take(flown));
         }

@@ -1,4 +1,4 @@
-//! A flush: what waits on all ranks becomes one collective write.
+//! A flush: the buffered writes of all ranks become one collective write.
 
 use super::File;
 use super::flight::Flight;
@@ -18,16 +18,16 @@ use aggio_types::view::View;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a flush takes with it from the call that it is for.
+/// Tags and state that a flush takes from its call.
 pub(super) struct Flush {
     /// Its place among all flushes.
     ticket: Ticket,
-    /// Of the meeting that settles what views have left open.
+    /// Tags of the meeting that settles views set without one.
     settles: Option<TagBlock>,
-    /// The second one is of use if the first one finds no room. `None` if no write of all ranks has
-    /// waited yet: there is nothing to write, as all ranks know.
+    /// The second round is used if the first one finds no room. `None` if no collective write has
+    /// been deferred yet, as all ranks know; then there is nothing to write.
     rounds: Option<[Round; 2]>,
-    /// What all ranks knew of the file's format when they made the call.
+    /// The file's map agreed on by all ranks when they made the call.
     map: Option<Arc<dyn Map>>,
 }
 
@@ -38,17 +38,17 @@ impl Flush {
     }
 }
 
-/// The steps of one write of what waits on all ranks.
+/// Tags of one collective write of buffered writes.
 struct Round {
-    /// Of the step that settles whose bytes count.
+    /// Tags of the step that orders overlapping writes.
     order: TagBlock,
     tags: TagBlock,
-    /// Of the write of what comes last.
+    /// Tags of the write of the bytes that must be stored last.
     last: TagBlock,
 }
 
 impl File {
-    /// What a flush before a collective call takes with it, if one is needed.
+    /// The tags and state for a flush before a collective call, if one is needed.
     pub(super) fn flush_tags(&self) -> Option<Flush> {
         let (ticket, is_void) = {
             let waiting = self.waiting()?;
@@ -62,18 +62,18 @@ impl File {
         Some(Flush { ticket, settles: None, rounds, map: self.map() })
     }
 
-    /// The same before a call that returns when it is done on all ranks: it settles what views have
-    /// left open.
+    /// As [`File::flush_tags`], before a call that returns when it is done on all ranks: the flush
+    /// also settles views set without a meeting.
     pub(super) fn settling_flush_tags(&self) -> Option<Flush> {
         let flush = self.flush_tags()?;
         let settles = self.takes_unmet().then(|| self.tags.next());
         Some(Flush { settles, ..flush })
     }
 
-    /// Writes out what waits on all ranks, as one collective write.
+    /// Writes the buffered writes of all ranks as one collective write.
     ///
     /// # Errors
-    /// What the system says, on every rank; then everything waits still.
+    /// The system's error, on every rank; then all writes stay buffered.
     pub(super) async fn flush(&self, flush: Option<Flush>) -> Result<()> {
         match flush {
             // Boxed, for it is large, and every call that has none would carry its room about.
@@ -97,13 +97,14 @@ impl File {
         if !may_have_taken_room {
             return result;
         }
-        // A rank without memory for what is in its files takes part all the same.
+        // A rank without memory to load its spilled bytes still takes part.
         self.waiting().map_or(Ok(false), |mut waiting| waiting.pending.recall()).ok();
         self.write_together(&ticket, second, map.as_deref()).await.0
     }
 
-    /// The same once; and whether files in which bytes wait may have taken the room that it did not
-    /// find. All ranks find the same, whatever this one has to write by itself afterwards.
+    /// One round of a flush. Also returns whether spill files may have taken the room that the
+    /// write lacked, equal on all ranks and independent of the writes that this rank makes
+    /// afterwards.
     async fn write_together(
         &self,
         ticket: &Ticket,
@@ -118,8 +119,8 @@ impl File {
         let writes = overlaps::settle(&*self.transport, &order, kept).await.and_then(|settled| {
             spills = settled.spills;
             let lost = settled.lost?;
-            // All ranks are here: what this one has written alone is not written over what another
-            // has since.
+            // All ranks take part, so independent writes of this rank must not overwrite newer
+            // bytes of another.
             let all = [Extent::between(0, u64::MAX)];
             let without = if self.commits() { &lost[..] } else { &all };
             let again = &settled.contested;
@@ -147,7 +148,7 @@ impl File {
     }
 }
 
-/// What this rank brings to one of two writes of a flush.
+/// This rank's request in one of the two writes of a flush.
 fn request(writes: &Result<[(View, Memory); 2]>, which: usize) -> Result<exchange::Request<'_>> {
     let (view, memory) = writes.as_ref().map(|writes| &writes[which]).map_err(Clone::clone)?;
     Ok(exchange::Request { view, position: 0, memory })

@@ -1,5 +1,5 @@
-//! What an open file is made of: each rank looks at the beginning of what it writes and reads, and
-//! tells the others when all meet.
+//! Detects the format of an open file: each rank inspects the beginning of the file in its writes
+//! and reads, and sends its findings to the others when all meet.
 
 use super::File;
 use aggio_base::error::Result;
@@ -12,27 +12,27 @@ use aggio_types::view::View;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Of a transfer in more pieces, the first ones tell whether it moves a header.
+/// In a transfer of more pieces, only the first ones are inspected for a header.
 const PIECES: usize = 256;
 
 /// How an open file's format is found.
 #[derive(Debug)]
 pub(super) struct Looking {
-    /// What lies from here on tells nothing.
+    /// Bytes from this offset on are irrelevant for the format.
     below: AtomicU64,
     watch: Mutex<Watch>,
     /// This rank has looked at the head that the file had.
     has_looked: AtomicBool,
 }
 
-/// Whether anybody wants to know the format of a file that `ranks` open.
+/// Whether the format of a file that `ranks` open is of use.
 pub(super) fn is_wanted(hints: &Hints, formats: Formats, ranks: usize) -> bool {
     let used = ranks > 1 || hints.aggio_defer == Switch::Enable;
     used && hints.aggio_format == Chosen::Automatic && !formats.is_empty()
 }
 
 impl Looking {
-    /// Nothing is known yet.
+    /// A state without findings.
     pub(super) fn new(formats: Formats) -> Self {
         let watch = Watch::new(&[], formats);
         let below = AtomicU64::new(watch.below());
@@ -48,8 +48,8 @@ impl Looking {
         self.watch().map()
     }
 
-    /// Looks at a run of `len` bytes at `offset`: `first` gives so many of the first ones. The more
-    /// they look like a format, the more of them are looked at.
+    /// Inspects a run of `len` bytes at `offset`; `first` returns the given number of first ones.
+    /// The more they look like a format, the more of them are inspected.
     fn look(&self, offset: u64, len: u64, first: impl Fn(usize) -> Vec<u8>) {
         let mut seen = 0;
         loop {
@@ -63,7 +63,7 @@ impl Looking {
         }
     }
 
-    /// Lets `change` change what is known.
+    /// Applies `change` to the findings.
     fn change<T>(&self, change: impl FnOnce(&mut Watch) -> T) -> T {
         let mut watch = self.watch();
         let result = change(&mut watch);
@@ -80,7 +80,7 @@ impl File {
         }
     }
 
-    /// Looks at the first `len` bytes of `memory`, which this rank writes to what `view` shows from
+    /// Inspects the first `len` bytes of `memory`, which this rank writes through `view` from
     /// `position` on, or has read from there.
     pub(super) fn look_at_pieces(&self, view: &View, position: u64, memory: &Memory, len: u64) {
         let Some(looking) = &self.looking else { return };
@@ -106,26 +106,26 @@ impl File {
         }
     }
 
-    /// A part of the head of a file that was there before may wait: reads all of it once, for what
-    /// announces other bytes is to wait for them.
+    /// Reads the entire head of an existing file once, as a part of it may be rewritten and
+    /// deferred: bytes that announce others must be stored after them.
     fn look_at_old_head(&self, looking: &Looking) {
         if self.waiting.is_none() || looking.has_looked.swap(true, Ordering::Relaxed) {
             return;
         }
         if looking.watch().is_blank() {
             let mut head = vec![0; LOOK as usize];
-            // Who may not read knows no more than before.
+            // Without permission to read, nothing is found.
             let found = self.driver.read_contig(&mut head, 0, &self.counters);
             self.look_at(0, &head[..found.bytes as usize]);
         }
     }
 
-    /// Whether the other ranks should know what this one has seen.
+    /// Whether this rank has findings that the other ranks lack.
     pub(super) fn has_news(&self) -> bool {
         self.looking.as_ref().is_some_and(|looking| looking.watch().has_news())
     }
 
-    /// All ranks tell what they have seen, because one of them has news; they have met.
+    /// All ranks exchange their findings, because one of them has new ones; they have met.
     pub(super) async fn share_news(&self, tag: u32) -> Result<()> {
         let Some(looking) = &self.looking else { return Ok(()) };
         let mine = looking.change(Watch::tell);
@@ -135,7 +135,7 @@ impl File {
         Ok(())
     }
 
-    /// All ranks know that the file ends at `size` now.
+    /// Records that the file ends at `size` now; called on all ranks.
     pub(super) fn look_at_size(&self, size: u64) {
         if let Some(looking) = &self.looking {
             let map = looking.change(|watch| watch.truncate(size));

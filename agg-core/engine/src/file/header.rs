@@ -1,8 +1,8 @@
-//! Writes of the first rank alone that wait: bytes that announce others, as the header of a netCDF
-//! file announces its records, wait with what they announce.
+//! Deferred independent writes of the first rank: bytes that announce others, as the header of a
+//! netCDF file announces its records, are buffered with them.
 //!
 //! A library writes them again and again while all ranks write data. If they went to the file at
-//! once, all that waits would have to be there before, stored by each rank by itself.
+//! once, each rank would first have to store its buffered writes by itself.
 
 use super::data::Request;
 use super::{Direction, File};
@@ -10,7 +10,7 @@ use aggio_store::driver::Outcome;
 use std::sync::Arc;
 
 impl File {
-    /// Whether a write of this rank alone waits with what waits already.
+    /// Whether an independent write of this rank joins the writes already buffered.
     pub(super) fn waits_alone(&self, request: &Request) -> bool {
         let Some(holders) = self.holders.as_ref().filter(|_| self.transport.rank() == 0) else {
             return false;
@@ -25,17 +25,17 @@ impl File {
             && self.finds_room(request.len)
             && self.waiting().is_some_and(|waiting| {
                 let with_others = waiting.pending.bytes() > 0 && waiting.flying.is_none();
-                // Ranks of other nodes ask only where they know that something waits.
+                // Ranks of other nodes send requests only for extents of collective writes.
                 let with_others = with_others && (self.asks.is_none() || !waiting.hull.is_empty());
                 with_others && waiting.hull.intersect(last).is_empty()
             })
     }
 
-    /// Takes in a write of this rank alone that waits.
+    /// Buffers a deferred write of this rank alone.
     pub(super) fn keep_alone(self: &Arc<Self>, request: Request) -> Outcome {
         let span = request.span();
         if let (Some(holders), Some(mut waiting)) = (&self.holders, self.waiting()) {
-            // Before the bytes wait: whoever hears of this write knows where to ask for it.
+            // Before buffering, so that a rank that learns of this write finds its extent.
             waiting.alone = waiting.alone.hull(span);
             holders.set_alone(waiting.alone);
         }

@@ -29,8 +29,8 @@ impl AgreedHints {
         Self { digest, hints }
     }
 
-    /// Lets rank 0's values win where ranks differ. `all` is what the ranks said in their meeting,
-    /// word `place` of it the digests.
+    /// Adopts rank 0's values if ranks differ. `all` are the messages of the ranks in their
+    /// meeting, with the digests in word `place`.
     pub(super) async fn agree(
         self,
         file: &File,
@@ -55,8 +55,8 @@ impl AgreedHints {
         Self::new(hints, ranks)
     }
 
-    /// With rank 0's values where `ranks` ranks need the same. The first rank that had others
-    /// `tells` the user.
+    /// With rank 0's values where `ranks` ranks need the same. The first rank with different values
+    /// passes `tells`, and logs the difference.
     pub(super) fn adopting(self, values: &[u8], ranks: usize, tells: bool, path: &str) -> Self {
         let mut hints = (*self.hints).clone();
         let contradictions = hints.adopt(values);
@@ -79,7 +79,7 @@ pub(super) fn digest(value: &impl Hash) -> u64 {
 impl File {
     /// Takes new hints; collective. Hints that count at open only keep their values.
     ///
-    /// What is wrong in `info` goes to `complaints` and changes nothing.
+    /// Errors in `info` go to `complaints` and change nothing.
     ///
     /// # Errors
     /// `File` if the file has been closed, `Other` if the ranks call different operations.
@@ -103,7 +103,7 @@ impl File {
         })
     }
 
-    /// The hints in force and what the engine really does.
+    /// The hints in force and the values that the engine really uses.
     pub fn info(&self) -> Vec<InForce> {
         let mut hints = (*self.hints()).clone();
         let ranks: Vec<String> = self.aggregators.iter().map(usize::to_string).collect();
@@ -115,8 +115,8 @@ impl File {
             hints.note("aggio_window_size", &window.to_string());
         }
         hints.note("romio_filesystem_type", self.driver.name());
-        // What the file has, whatever was asked for. Without stripes the unit still steers file
-        // domains.
+        // The file's real striping, regardless of the request. Without stripes the unit still
+        // determines file domains.
         let facts = self.driver.facts();
         if facts.striping_unit > 0 {
             hints.note("striping_unit", &facts.striping_unit.to_string());

@@ -13,7 +13,7 @@ pub(super) struct FileLane {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) lane: Lane,
     pub(super) pointer: Option<Arc<dyn SharedPointer>>,
-    /// The transport was made for this file: nobody may go on before all have prepared it.
+    /// The transport was made for this file: no rank may go on before all have prepared it.
     pub(super) is_new: bool,
 }
 
@@ -57,7 +57,7 @@ impl FileLane {
     }
 
     /// Puts the first shared file pointer at byte `start`, and those of further views at 0 if
-    /// writes wait; rank 0 does it before anybody can move them.
+    /// writes are deferred; rank 0 does it before any rank can move them.
     pub(super) fn start_at(&self, start: u64, hints: &Hints) -> Result<()> {
         match &self.pointer {
             Some(pointer) if self.transport.rank() == 0 => {
@@ -70,8 +70,8 @@ impl FileLane {
         }
     }
 
-    /// Lets the other ranks of this node take the open file until `driver` is closed; whether there
-    /// is anybody and anything to share it with.
+    /// Lets the other ranks of this node take the open file until `driver` is closed; returns
+    /// whether the file can be shared and the node has other ranks.
     pub(super) fn offer(&self, driver: &dyn Driver) -> bool {
         if self.transport.nodes().is_alone(self.transport.rank()) {
             return false;

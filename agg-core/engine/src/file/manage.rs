@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 
 impl File {
     /// Truncates or extends the file to `size` bytes; collective, with equal sizes on all ranks.
-    /// One rank does it, every rank hears how it went.
+    /// One rank does it, and every rank receives the result.
     ///
     /// # Errors
-    /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; what
-    /// the file system says. The same error on every rank.
+    /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; the
+    /// file system's error. The same error on every rank.
     pub fn set_size(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
         self.resize(Kind::SetSize, "MPI_File_set_size", size)
     }
@@ -76,17 +76,17 @@ impl File {
     /// The file's size in bytes. Not collective.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub fn size(&self) -> Result<u64> {
         let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read, None));
         let size = drained.and_then(|()| self.driver.size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
 
-    /// Makes what all ranks wrote durable and visible to all; collective.
+    /// Makes the writes of all ranks durable and visible to all; collective.
     ///
     /// # Errors
-    /// What the file system says to any rank, on every rank.
+    /// The file system's error on any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
         let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
         Box::pin(async move {
@@ -99,7 +99,7 @@ impl File {
                     Ok((_, true)) => file.share_news(tags.tag(step::NEWS)).await,
                     _ => Ok(()),
                 };
-                // Now, when what others wrote has reached the file.
+                // Only now the writes of the other ranks have reached the file.
                 file.driver.renew();
                 file.small.renewed();
                 met.and(told)
@@ -108,7 +108,7 @@ impl File {
         })
     }
 
-    /// Makes durable what this rank wrote since the last time.
+    /// Makes the writes of this rank since the last call durable.
     fn sync_local(&self) -> Result<()> {
         if !self.wrote.swap(false, Ordering::AcqRel) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! An open file: what `MPI_File_*` means (MPI-4.1, chapter 14), without any MPI.
+//! An open file: the semantics of `MPI_File_*` (MPI-4.1, chapter 14), without any MPI.
 //!
 //! The layer above translates handles, datatypes and error codes; every rule about modes, views,
 //! file pointers, collective agreement and end of file lives here.
@@ -89,7 +89,7 @@ pub struct File {
     driver: Arc<dyn Driver>,
     /// Other ranks of the node may take the file from this one until all close it.
     offers: bool,
-    /// The rank that opened the file first, and does what one rank does for all.
+    /// The rank that opened the file first, and does everything that one rank does for all.
     leader: usize,
     pointer: Option<Arc<dyn SharedPointer>>,
     /// Made when atomic mode is first turned on.
@@ -109,25 +109,25 @@ pub struct File {
     counters: Arc<Counters>,
     habits: Habits,
     plan_cache: PlanCache,
-    /// What small reads have fetched.
+    /// Bytes fetched by small reads.
     small: NodePieces,
     /// How the file's format is found, if that is of use.
     looking: Option<format::Looking>,
-    /// Writes that wait, if the file's writes are deferred; so on all ranks or on none.
+    /// Buffered writes, if the file's writes are deferred; on all ranks or on none.
     waiting: Option<Mutex<Waiting>>,
-    /// Where ranks ask each other for what waits; `None` where none need.
+    /// State through which ranks request flushes; `None` if no rank needs it.
     holders: Option<Holders>,
-    /// How this rank asks other nodes for it, if there are any.
+    /// Connection for flush requests to other nodes, if there are any.
     asks: Option<NodeAsks>,
     me: OnceLock<Weak<File>>,
     /// Made when it is first needed.
     name: OnceLock<deferring::Name>,
-    /// What answers them.
+    /// The task that answers flush requests.
     answering: Mutex<Option<Running<()>>>,
     report: Report,
     state: Mutex<State>,
     wrote: AtomicBool,
-    /// A message from or to another rank failed: what that was to write may be missing.
+    /// A message from or to another rank failed: writes that depended on it may be missing.
     cut_off: AtomicBool,
     /// Views that were set.
     views: AtomicU32,
@@ -136,7 +136,7 @@ pub struct File {
     no_set: OnceLock<String>,
 }
 
-/// What changes while a file is open.
+/// The mutable state of an open file.
 struct State {
     view: Arc<View>,
     /// This rank's file pointer, in etypes of the view.
@@ -144,10 +144,9 @@ struct State {
     atomic: bool,
     hints: info::AgreedHints,
     split: Option<split::Split>,
-    /// What all ranks know of the file's format; it changes in operations that are collective and
-    /// blocking.
+    /// The file's map agreed on by all ranks; it changes in collective blocking operations.
     map: Option<Arc<dyn Map>>,
-    /// Which shared file pointer is in force, and what the ranks have to settle when they meet.
+    /// The shared file pointer in force, and the changes to settle at the next meeting.
     turns: deferred_views::DeferredViews,
 }
 
@@ -177,7 +176,7 @@ impl File {
         self.state().view.clone()
     }
 
-    /// What the file's operations counted so far on this rank.
+    /// The counts of the file's operations on this rank.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
@@ -213,7 +212,7 @@ impl File {
         Err(Error::new(ErrorClass::UnsupportedOperation, text))
     }
 
-    /// Adds what the file knows to an error: its name and this rank, if no other rank is named.
+    /// Adds context to an error: the file's name and this rank, unless it names another rank.
     fn context(&self, error: Error, operation: &str) -> Error {
         if is_of_messages(&error) {
             self.cut_off.store(true, Ordering::Relaxed);

@@ -25,7 +25,7 @@ use aggio_types::view::View;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What a rank asks for when it opens a file.
+/// Arguments of an open on one rank.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
     /// The file's name, possibly with a driver prefix such as `ufs:`.
@@ -34,9 +34,9 @@ pub struct OpenRequest {
     pub amode: Amode,
     /// The hints in force on this rank.
     pub hints: Arc<Hints>,
-    /// What is wrong on this rank already; it travels, so that the open fails on every rank.
+    /// An error of this rank before the open; it travels, so that the open fails on every rank.
     pub fault: Option<Error>,
-    /// What is told when the file is closed; rank 0's wish counts.
+    /// The report at close; rank 0's value is used.
     pub report: Report,
     /// Whether writes may be staged on the node, and how; the same on all ranks.
     pub stages: Option<Stages>,
@@ -48,13 +48,13 @@ pub struct Stages {
     /// It makes one if there is none: all processes that may access the file run on this node.
     /// Otherwise it uses that of others.
     pub makes: bool,
-    /// In jobs of several nodes writes wait in the memory of ranks instead. Otherwise nothing waits
-    /// there, so that system calls see all.
+    /// In jobs of several nodes writes are buffered in the memory of ranks instead. Otherwise
+    /// nothing is buffered there, so that system calls see all.
     pub or_buffers: bool,
 }
 
 impl OpenRequest {
-    /// A request with nothing wrong and nothing to tell.
+    /// A request without faults and without a report.
     pub fn new(path: impl Into<String>, amode: Amode, hints: impl Into<Arc<Hints>>) -> Self {
         Self {
             path: path.into(),
@@ -82,12 +82,13 @@ impl File {
     /// Opens a file; collective over the ranks of `transport`, on which all ranks open files in
     /// the same order.
     ///
-    /// Rank 0 opens first and creates the file if that is asked for; another rank does it if rank
-    /// 0 does not see the place. One rank of each further node with aggregators follows. All other
-    /// ranks open the file when they first need it themselves, and hear then if they cannot.
+    /// Rank 0 opens first and creates the file if that is asked for; another rank does it if rank 0
+    /// does not see the place. One rank of each further node with aggregators follows. All other
+    /// ranks open the file when they first need it themselves, and get the error then if they
+    /// cannot.
     ///
     /// # Errors
-    /// The same on every rank: `Amode`; `NotSame` if the modes differ; what the system says.
+    /// The same on every rank: `Amode`; `NotSame` if the modes differ; the system's error.
     pub fn open(
         engine: &Arc<Engine>,
         transport: Arc<dyn Transport>,
@@ -99,7 +100,7 @@ impl File {
         Box::pin(async move {
             if engine.somebody_defers() {
                 for other in engine.others(&request.path, transport.played(), None) {
-                    // Its error is told by the handle of the rank that has it.
+                    // The handle of the rank with the error reports it.
                     drop(other.ask(Direction::Write, None).await);
                 }
             }
@@ -193,7 +194,7 @@ impl Opening<'_> {
             // Ranks that may not see the file must not be left to themselves.
             hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
         }
-        // What ranks of one node write is not yet on the others: each rank is served by its own.
+        // Writes of one node are not yet on the others: each rank is served by its own node.
         let is_by_node = opened.found.facts.is_by_node && self.transport.nodes().count() > 1;
         if is_by_node {
             for (name, value) in [("romio_cb_read", "disable"), ("romio_no_indep_rw", "false")] {
@@ -246,7 +247,7 @@ impl Opening<'_> {
 }
 
 impl State {
-    /// That of a file whose pointers are at `start`.
+    /// The state of a file with pointers at `start`.
     fn of_new(start: u64, hints: AgreedHints, map: Option<Arc<dyn Map>>) -> Self {
         State {
             view: Arc::new(View::bytes()),

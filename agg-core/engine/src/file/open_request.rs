@@ -1,24 +1,24 @@
-//! The first step of an open: one reduction tells rank 0 what all ranks ask for.
+//! The first step of an open: one reduction combines the arguments of all ranks on rank 0.
 //!
-//! The message has constant size: the values of the lowest rank, and the first rank that asks for
-//! something else or has an error.
+//! The message has constant size: the values of the lowest rank, and the first rank with different
+//! arguments or an error.
 
 use super::Amode;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
 use aggio_comm::transport::Transport;
 
-/// What a group of neighbouring ranks asks for.
+/// The combined arguments of a group of neighbouring ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OpenTerms {
     /// The lowest rank of the group; the next two are its values.
     rank: u32,
     amode: Amode,
-    /// Of the hints that must be equal on all ranks.
+    /// Digest of the hints that must be equal on all ranks.
     hints: u64,
-    /// The first rank whose hints differ from the lowest rank's.
+    /// The first rank with hints that differ from the lowest rank's.
     other_hints: Option<u32>,
-    /// The first rank whose access mode differs from the lowest rank's.
+    /// The first rank with an access mode that differs from the lowest rank's.
     other_mode: Option<u32>,
     /// Of the first rank that has one.
     error: Option<Error>,
@@ -28,14 +28,14 @@ const FIXED: usize = 4 + 4 + 8 + 4 + 4;
 const NOBODY: u32 = u32::MAX;
 
 impl OpenTerms {
-    /// What this rank asks for; `checked` is what is wrong already.
+    /// The arguments of this rank; `checked` is an error found before.
     pub(super) fn of(rank: usize, amode: Amode, hints: u64, checked: Result<()>) -> Self {
         let error = checked.err().map(|error| error.with_rank(rank));
         let rank = u32::try_from(rank).unwrap_or(NOBODY - 1);
         Self { rank, amode, hints, other_hints: None, other_mode: None, error }
     }
 
-    /// Tells rank 0, which gets the wish of all ranks; `None` on the others.
+    /// Combines the terms of all ranks on rank 0; `None` on the others.
     pub(super) async fn reduce(self, transport: &dyn Transport, tag: u32) -> Result<Option<Self>> {
         if transport.size() == 1 {
             return Ok(Some(self));
@@ -44,7 +44,7 @@ impl OpenTerms {
         all.map(|bytes| Self::from_bytes(&bytes).ok_or_else(damaged)).transpose()
     }
 
-    /// The first rank whose hints differ from rank 0's where all need the same.
+    /// The first rank with hints that differ from rank 0's although they must be equal.
     ///
     /// # Errors
     /// That of the lowest rank that has one; `NotSame` if the access modes differ.
@@ -59,7 +59,7 @@ impl OpenTerms {
         }
     }
 
-    /// The wish of two groups, the lower ranks' first.
+    /// The combined terms of two groups, the lower ranks' first.
     fn and(self, right: Self) -> Self {
         let differs = (self.amode != right.amode).then_some(right.rank);
         let hints_differ = (self.hints != right.hints).then_some(right.rank);

@@ -1,4 +1,5 @@
-//! The second step of an open: one broadcast tells all ranks how the first rank opened the file.
+//! The second step of an open: one broadcast sends the result of the first rank's open to all
+//! ranks.
 
 use super::account::{report_from_word, report_to_word};
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -7,7 +8,7 @@ use aggio_comm::transport::{Identity, Transport};
 use aggio_config::settings::Report;
 use aggio_store::driver::Facts;
 
-/// What the first rank found.
+/// Properties of the file as the first rank opened it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// Where the file pointers start, in bytes.
@@ -18,16 +19,16 @@ pub(super) struct Found {
     pub(super) identity: Option<Identity>,
 }
 
-/// What rank 0 found and decided.
+/// The result of rank 0's open, and its decisions for all ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OpenResult {
-    /// The error says that rank 0 does not see the place of the file; others may.
+    /// The error if rank 0 does not see the place of the file; others may.
     pub(super) found: std::result::Result<Found, Error>,
     /// Ranks that do not need the file do not open it.
     pub(super) deferred: bool,
     /// Where the file's messages travel.
     pub(super) place: Place,
-    /// What is told when the file is closed.
+    /// The report at close.
     pub(super) report: Report,
     /// Rank 0's hints name the aggregators.
     pub(super) names_aggregators: bool,
@@ -45,7 +46,7 @@ pub(super) struct Place {
     pub(super) lane: u32,
 }
 
-/// What one rank tells all.
+/// A message from one rank to all.
 pub(super) trait Message: Sized {
     fn to_bytes(&self) -> Vec<u8>;
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
@@ -88,7 +89,7 @@ fn bytes_of<const N: usize>(words: [u64; N]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The first `N` words of `bytes`, and what comes behind them.
+/// The first `N` words of `bytes`, and the bytes behind them.
 fn words_of<const N: usize>(bytes: &[u8]) -> Option<([u64; N], &[u8])> {
     let (words, rest) = bytes.split_at_checked(8 * N)?;
     let word = |n: usize| words[8 * n..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));

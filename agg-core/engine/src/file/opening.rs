@@ -1,4 +1,4 @@
-//! The steps of an open: who opens the file, in which order, and how all ranks end alike.
+//! The steps of an open: the order in which ranks open the file, and agreement on the result.
 
 use super::info::AgreedHints;
 use super::lane::FileLane;
@@ -47,7 +47,7 @@ pub(super) struct Here {
     pub(super) offers: bool,
 }
 
-/// What the ranks share once the file is open.
+/// State shared by the ranks once the file is open.
 pub(super) struct Opened {
     pub(super) here: Here,
     pub(super) found: Found,
@@ -61,8 +61,8 @@ impl Opening<'_> {
         self.transport.rank()
     }
 
-    /// What rank 0 does before the others: it opens (and creates) the file, unless one of the
-    /// wishes or hints is wrong, and gives it a lane.
+    /// Rank 0's step before the others: opens (and creates) the file, unless an argument or a hint
+    /// is wrong, and gives it a lane.
     pub(super) fn first(
         &self,
         wishes: Option<OpenTerms>,
@@ -118,7 +118,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether ranks of another node may see what this one does not.
+    /// Whether ranks of another node may see a file that this rank does not.
     fn may_be_blind(&self, error: &Error) -> bool {
         error.class() == ErrorClass::NoSuchFile && self.transport.nodes().count() > 1
     }
@@ -259,7 +259,7 @@ impl Opening<'_> {
     }
 
     /// The terms on which writes are staged: only where all ranks see the stage. Otherwise the
-    /// first rank stores what others have left, before anybody can write.
+    /// first rank stores bytes left in earlier stages, before any rank can write.
     fn staging(&self, first: bool) -> Option<Staging> {
         let hints = &*self.hints.hints;
         let is_shared = self.transport.nodes().count() == 1;
@@ -269,7 +269,7 @@ impl Opening<'_> {
         Some(Staging {
             first: first && stages.makes,
             always: hints.aggio_defer_always,
-            // Nobody comes after the end of the file for what waits.
+            // Staged bytes of a file that is deleted on close are never drained later.
             drain: match self.request.amode.has(Amode::DELETE_ON_CLOSE) {
                 true => Drain::Close,
                 false => hints.drain(),
@@ -291,7 +291,7 @@ impl Here {
         }
     }
 
-    /// Closes the file: the error of another rank is the one to tell.
+    /// Closes the file and ignores errors: the error of another rank is reported.
     fn give_up(self) {
         if let Some(driver) = self.driver {
             let _ = driver.close_incomplete();

@@ -1,10 +1,10 @@
-//! Bytes that several ranks have written since the last flush: the last write counts, as it does
-//! where nothing waits.
+//! Bytes that several ranks have written since the last flush: the last write is stored, as without
+//! deferred writes.
 //!
-//! Ranks first tell roughly where they wrote in which collective call, or between two. Mostly that
-//! shows that no two of them wrote the same bytes at different times. Where it does not, some ranks
-//! hear from all exactly who wrote what when, and tell each which of its bytes another one has
-//! written later: these it does not write.
+//! Ranks first exchange a rough description of their writes in each collective call, and between
+//! calls. Mostly it shows that no two of them wrote the same bytes at different times. If not, some
+//! ranks gather the exact extents and times of all writes, and send each rank the extents that
+//! another rank has written later: the rank does not write these.
 
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
@@ -22,24 +22,26 @@ mod step {
     pub(super) const LOST: u32 = 2;
 }
 
-/// The answer of a rank that cannot tell, which is no list.
+/// The answer of a rank that cannot decide; it is not a list.
 const UNKNOWN: u8 = 0;
 
-/// Bytes of the file of which one rank decides.
+/// Bytes of the file that one rank decides on.
 const SHARE: u64 = 1 << 20;
 
-/// What came of it; ranges in order, apart.
+/// The order of overlapping writes; ranges are sorted and disjoint.
 #[derive(Debug)]
 pub(super) struct Settled {
-    /// Where several ranks wrote: what each has last is written, even if it is in the file already.
+    /// Ranges that several ranks wrote: the last version is written, even if it is in the file
+    /// already.
     pub(super) contested: Vec<Extent>,
-    /// What another rank has written later; an error if that could not be found out.
+    /// Ranges that another rank has written later; an error if they could not be determined.
     pub(super) lost: Result<Vec<Extent>>,
     /// Whether bytes of any rank wait in files.
     pub(super) spills: bool,
 }
 
-/// Settles whose bytes count, `kept` being what this rank has written, the older first. Collective.
+/// Determines the last write of each byte; `kept` are this rank's writes, the older first.
+/// Collective.
 ///
 /// # Errors
 /// If a rank cannot be reached.
@@ -92,8 +94,8 @@ fn parts(ranges: &[Extent], ranks: usize) -> (Vec<(Extent, usize)>, usize) {
     (parts, total.div_ceil(share) as usize)
 }
 
-/// Gives each of the deciding ranks what all have written in its part; `None` for other ranks.
-/// Whatever goes wrong with one rank, the others are heard.
+/// Sends each deciding rank the writes of all ranks in its part; `None` on other ranks. An error of
+/// one rank does not stop the exchange with the others.
 async fn gather(
     transport: &dyn Transport,
     tags: &TagBlock,
@@ -115,8 +117,8 @@ async fn gather(
     heard.map(|()| (rank < written.len()).then(|| all.into_iter().collect()))
 }
 
-/// Gives each rank what it has lost, as the first `count` ranks find. One that cannot tell says so:
-/// nobody waits for it.
+/// Sends each rank its lost extents, as found by the first `count` ranks. A rank that cannot decide
+/// sends an answer that says so, so that no rank waits for it.
 async fn return_lost(
     transport: &dyn Transport,
     tags: &TagBlock,

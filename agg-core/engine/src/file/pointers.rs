@@ -1,6 +1,6 @@
 //! File pointers: claiming a range for an operation, seeking, asking.
 //!
-//! Both pointers count etypes of the view. An operation moves its pointer by what it *requests*
+//! Both pointers count etypes of the view. An operation moves its pointer by the *requested* amount
 //! when it is called (MPI-4.1, 14.4.3), so that short reads change nothing and operations in
 //! progress at the same time have disjoint ranges.
 
@@ -12,7 +12,7 @@ use aggio_comm::transport::SharedPointer;
 use aggio_types::view::View;
 use std::sync::Arc;
 
-/// What a seek counts from.
+/// The origin of a seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Whence {
     /// The start of the view.
@@ -27,8 +27,8 @@ impl File {
     /// Moves this rank's file pointer to `offset` etypes from `whence`.
     ///
     /// # Errors
-    /// `Arg` if the new position is negative or beyond what a file can hold; the pointer stays
-    /// where it was. `UnsupportedOperation` if the file was opened SEQUENTIAL.
+    /// `Arg` if the new position is negative or beyond the largest file offset; the pointer is
+    /// unchanged. `UnsupportedOperation` if the file was opened SEQUENTIAL.
     pub fn seek(&self, offset: i64, whence: Whence) -> Result<()> {
         self.check_seekable()?;
         let end = if whence == Whence::End { self.size()? } else { 0 };
@@ -50,7 +50,7 @@ impl File {
     /// The file's byte at which etype `offset` of the view starts.
     ///
     /// # Errors
-    /// `Arg` for a negative offset or one beyond what a file can hold; `UnsupportedOperation` if
+    /// `Arg` if the offset is negative or beyond the largest file offset; `UnsupportedOperation` if
     /// the file was opened SEQUENTIAL.
     pub fn byte_offset(&self, offset: i64) -> Result<i64> {
         self.check_seekable()?;

@@ -1,4 +1,4 @@
-//! What becomes of a container once all ranks have closed it.
+//! Converts a container to a set of files, once all ranks have closed it.
 
 use super::File;
 use super::agreement::{Kind, Words, from_rank, meet};
@@ -9,7 +9,7 @@ use aggio_comm::transport::Nodes;
 use aggio_container::blob::{Layout, Part, Recast, Sealing};
 use std::path::Path;
 
-/// As it travels; of a rank that wishes nothing, zeros.
+/// The message form; zeros for a rank without a request.
 fn to_words(sealing: Option<Sealing>) -> Words {
     match sealing {
         Some(Sealing { layout, files, log, durable }) if layout != Layout::Container => {
@@ -25,7 +25,7 @@ fn from_words(words: &Words) -> Sealing {
     Sealing { layout, files, log, durable: durable != 0 }
 }
 
-/// The ranks whose bytes go to one file: those of a node, or equal numbers of neighbours.
+/// Groups of ranks that share a file: the ranks of a node, or equal numbers of neighbours.
 fn groups(nodes: &Nodes, files: u32) -> Vec<Vec<u32>> {
     let ranks = nodes.size();
     if files > 0 {
@@ -45,7 +45,7 @@ fn groups(nodes: &Nodes, files: u32) -> Vec<Vec<u32>> {
     groups
 }
 
-/// What helps a user who wanted a set of files.
+/// Advice for a user who requested a set of files.
 #[derive(Clone, Copy)]
 enum Cure {
     /// No set can be made of these bytes, but a file can.
@@ -67,17 +67,17 @@ impl Cure {
 }
 
 impl File {
-    /// What this rank's container shall become; asked before it is closed.
+    /// The requested form of this rank's container; read before it is closed.
     pub(super) fn sealing(&self) -> Words {
         to_words(self.driver.sealing())
     }
 
-    /// Makes of the container, which all ranks have closed, what was asked for; all ranks are told
-    /// the same. Returns what is to be told about it on rank 0. Whatever fails, the container stays
-    /// and has all bytes.
+    /// Converts the container, which all ranks have closed, to the requested form, with the same
+    /// result on all ranks. Returns the message about it on rank 0. On any failure the container
+    /// stays and has all bytes.
     ///
     /// # Errors
-    /// What waits of a container that stays one cannot be stored there; on every rank.
+    /// The container stays one, and logs on the nodes cannot be moved into it; on every rank.
     pub(super) async fn seal(&self, told: &[Words], tags: &TagBlock) -> Result<Option<String>> {
         let Some(recast) = self.recast(told) else { return Ok(None) };
         on_caller().await;
@@ -119,7 +119,7 @@ impl File {
         }
     }
 
-    /// Keeps for the end of the program what became of the file, and what can be done about it.
+    /// Records, for the end of the program, why no set was made, and the advice.
     fn stays(&self, why: &str, cure: Cure) {
         let path = self.engine.drivers().path_of(&self.place);
         let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
@@ -136,15 +136,15 @@ impl File {
         wish.is_some()
     }
 
-    /// Moves logs that wait in a directory of the node into the container, which stays one. Whoever
-    /// writes one of them still does that with his own.
+    /// Moves logs from a directory of the node into the container, which stays one. A process that
+    /// still writes a log moves its own.
     ///
     /// # Errors
     /// It cannot be stored.
     pub(super) fn drain_logs(&self) -> Result<()> {
         let path = self.engine.drivers().path_of(&self.place);
         match aggio_container::blob::drain(Path::new(path)) {
-            // Whoever has removed it has removed them.
+            // If the container was removed, its logs were removed with it.
             Err(error) if matches!(error.errno(), libc::EBUSY | libc::ENOENT) => Ok(()),
             drained => drained.map(drop),
         }

@@ -1,9 +1,9 @@
 //! Small reads: the second one of a node in a MiB fetches it, for all ranks of the node.
 //!
 //! Libraries such as HDF5 read the structure of a file in pieces of a few bytes, one request each,
-//! and each rank reads the same ones. What was fetched is used as long as the file is as it was
-//! then: each read compares its size and the times of its last changes, after a second it is
-//! fetched anew, and a synchronisation, an open and a write through the same handle forget it.
+//! and each rank reads the same ones. Fetched bytes are used as long as the file is unchanged: each
+//! read compares its size and the times of its last changes, after a second the bytes are fetched
+//! anew, and a synchronisation, an open and a write through the same handle drop them.
 
 use super::data::Request;
 use super::{File, alike};
@@ -27,8 +27,8 @@ pub(super) fn pieces(transport: &dyn Transport, lane: u32) -> NodePieces {
 }
 
 impl File {
-    /// Carries out a read from what was read before, or so that others have it as well; `None` if
-    /// it is to be made as it is.
+    /// Serves a read from fetched bytes, fetching them for all ranks of the node if necessary;
+    /// `None` if the read is to be carried out as it is.
     pub(super) fn read_small(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
         let Request { view, position, len, .. } = request;
         let is_one_run = || view.is_contiguous_at(*position, *len);
@@ -62,7 +62,7 @@ impl File {
         let range = start as usize..(start + extent.len) as usize;
         let stamp = self.driver.stamp()?;
         let size = u64::try_from(stamp.size).ok()?;
-        // A file may be longer by now than a client of its server knows.
+        // The file may be longer by now than the size cached by this client.
         if range.end > PIECE || extent.end() > size {
             return None;
         }
@@ -79,7 +79,7 @@ impl File {
         Some(bytes)
     }
 
-    /// Fetches piece `number` of a file of which `stamp` is the state; the bytes `range` of it.
+    /// Fetches piece `number` of a file in state `stamp`; returns bytes `range` of it.
     fn fetch(
         &self,
         fetch: Fetch<'_>,
@@ -91,20 +91,20 @@ impl File {
         let rest = u64::try_from(stamp.size).unwrap_or(0).saturating_sub(offset);
         let mut bytes = aggio_base::allocate::zeros(rest.min(PIECE as u64) as usize).ok()?;
         let read = self.driver.read_contig(&mut bytes, offset, &self.counters);
-        // What fails here is asked for again by the read itself, which tells why.
+        // On failure, the read itself requests the bytes again and reports the error.
         if read.result.is_err() {
             fetch.failed();
             return None;
         }
         let is_whole = read.bytes == bytes.len() as u64;
-        // Somebody may have changed the file meanwhile.
+        // Another process may have changed the file meanwhile.
         if is_whole && self.driver.stamp() == Some(stamp) {
             fetch.done(&bytes);
         }
         is_whole.then(|| bytes[range].to_vec())
     }
 
-    /// What reads have cost so far, or will by what is known of the file system.
+    /// The cost of reads: measured, or assumed for this file system.
     pub(super) fn cost_of_reads(&self) -> Costs {
         let assumed = || Costs::assumed(&self.facts.file_system);
         self.driver.meter().map_or_else(assumed, |meter| meter.reads.figures())
@@ -113,7 +113,7 @@ impl File {
     fn may_remember(&self, hints: &Hints) -> bool {
         let is_slow = || self.cost_of_reads().is_slow();
         let is_wanted = match hints.aggio_small_reads {
-            // What another rank of the node has found out holds here as well.
+            // A result of another rank of the node holds here as well.
             Switch::Automatic => is_slow() || self.small.are_kept(),
             Switch::Enable => true,
             Switch::Disable => false,

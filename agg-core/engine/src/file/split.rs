@@ -46,8 +46,8 @@ impl File {
 
     /// Ends the split collective operation of this kind: ready when the operation is.
     ///
-    /// If none is active, or one of another kind, the outcome is an error and what is active stays
-    /// so.
+    /// If none is active, or one of another kind, the outcome is an error and an active operation
+    /// stays active.
     pub fn end_split(
         self: &Arc<Self>,
         kind: SplitKind,

@@ -1,9 +1,9 @@
-//! Collective writes that wait: the ranks meet, tell where they write, and decide alike whether
-//! this write waits.
+//! Deferred collective writes: the ranks meet, exchange the extents they write, and decide alike
+//! whether this write is buffered.
 //!
-//! It does not if that would not be worth it for a rank, if another handle of the file is open, or
-//! if ranks had to ask for what waited. What waits never overlaps between two calls, so that each
-//! rank may store its part at any time.
+//! It is not if that would not be worth it for a rank, if another handle of the file is open, or if
+//! ranks had to request flushes of buffered writes. Buffered bytes of two calls never overlap, so
+//! each rank may store its part at any time.
 
 use super::agreement::{Kind, Words, meet};
 use super::data::Request;
@@ -19,23 +19,23 @@ use std::sync::Arc;
 
 /// Flags, in the highest bits of the numbers of a message.
 const FLAG: u64 = 1 << 63;
-/// Another one, of the first number: who writes behind it writes at once.
+/// Another flag, in the first number. A rank with bytes behind this offset writes at once.
 const LOWER: u64 = 1 << 62;
 
-/// What a rank tells.
+/// Message of a rank about its write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stand {
-    /// Where it writes, and where what waits with it belongs.
+    /// The extent that it writes, and the extent of its buffered writes.
     writes: Extent,
     holds: Extent,
     /// It must write at once.
     is_pressed: bool,
     has_no_room: bool,
     was_asked: bool,
-    /// Its part had better go straight to the file.
+    /// Its part is cheaper to write at once than to buffer.
     is_too_dear: bool,
-    /// It is the first rank, and holds back what it has written alone, which ranks of other nodes
-    /// do not see: bytes before all that ranks hold back together.
+    /// It is the first rank, and has buffered independent writes, which ranks of other nodes do not
+    /// see: bytes before all those that ranks have buffered together.
     holds_alone: bool,
 }
 
@@ -59,7 +59,7 @@ impl Stand {
         Self { writes, holds, is_pressed, has_no_room, was_asked, is_too_dear, holds_alone }
     }
 
-    /// What all ranks tell together.
+    /// Combines the messages of ranks.
     fn and(self, other: Self) -> Self {
         Self {
             writes: self.writes.hull(other.writes),
@@ -72,7 +72,7 @@ impl Stand {
         }
     }
 
-    /// Whether ranks may write what the first one holds back alone.
+    /// Whether ranks may write over buffered independent writes of the first rank.
     fn may_meet_alone(&self) -> bool {
         self.holds_alone && !self.writes.is_empty() && self.writes.offset < self.holds.offset
     }
@@ -95,8 +95,8 @@ impl File {
         })
     }
 
-    /// This rank has done a collective write that may wait. Another one may have done so before:
-    /// what that does next comes after this one's part.
+    /// Records that this rank has finished a collective write that may be deferred. Another rank
+    /// may have finished earlier: its next operation comes after this rank's part.
     fn note_done(&self) {
         if let (Some(holders), Some(mut waiting)) = (&self.holders, self.waiting()) {
             waiting.done = waiting.done.wrapping_add(1);
@@ -124,7 +124,7 @@ impl File {
         let span = request.as_ref().map_or(Extent::default(), Request::span);
         let flushed = match flushes {
             true => self.flush(flush).await,
-            // What other handles of the file hold is older, too.
+            // Buffered writes of other handles of the file are older, too.
             false if !waits => self.heed_others(Direction::Write, span),
             false => Ok(()),
         };
@@ -139,7 +139,7 @@ impl File {
         kept
     }
 
-    /// Whether a write waits, `all` being what the ranks told.
+    /// Whether a write is buffered; `all` combines the messages of the ranks.
     fn decide(&self, all: Stand) -> bool {
         let Some(mut waiting) = self.waiting() else { return false };
         waiting.was_asked = false;
@@ -159,12 +159,14 @@ impl File {
         waits
     }
 
-    /// Whether the next write that may wait does not, as all ranks know without meeting.
+    /// Whether the next write that may be deferred is not, which all ranks determine without a
+    /// meeting.
     fn goes_straight(&self) -> bool {
         self.waiting().is_some_and(|mut waiting| waiting.straight.takes())
     }
 
-    /// Carries out a collective write that goes straight to the file, as all ranks know.
+    /// Carries out a collective write that goes straight to the file on all ranks, without a
+    /// meeting.
     async fn write_straight(self: &Arc<Self>, request: Result<Request>, tags: TagBlock) -> Outcome {
         if self.transport.rank() == 0 {
             self.counters.decided.note(Note::Straight);
@@ -175,7 +177,7 @@ impl File {
         self.collective(Direction::Write, request, tags).await
     }
 
-    /// What this rank tells the others of a write.
+    /// This rank's message about a write.
     fn stand(&self, request: &Result<Request>, flush: Option<&Flush>) -> Stand {
         let writes = request.as_ref().map_or(Extent::default(), Request::span);
         let has_no_room = request.as_ref().is_ok_and(|request| !self.finds_room(request.len));

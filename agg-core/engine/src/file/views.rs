@@ -27,13 +27,13 @@ impl File {
     /// Sets this rank's view and both file pointers to 0; collective.
     ///
     /// The view may differ between ranks in displacement and filetype. An error in it travels to
-    /// the other ranks; then all keep their views. `info` may hold new hints. Where writes wait,
-    /// and where `aggio_views_alone` says so, no rank waits for another, but for one call of many;
-    /// what is wrong is the error of a rank alone there.
+    /// the other ranks; then all keep their views. `info` may hold new hints. If writes are
+    /// deferred, or with `aggio_views_alone`, no rank waits for another except in one of many
+    /// calls; an error is then the error of one rank alone.
     ///
     /// # Errors
-    /// The same on every rank where ranks meet: what is wrong with any rank's view; `NotSame` if
-    /// the data representations differ; `Arg` if `displacement` does not go with the access mode.
+    /// If ranks meet, the same on every rank: the error in any rank's view; `NotSame` if the data
+    /// representations differ; `Arg` if `displacement` does not go with the access mode.
     pub fn set_view(
         self: &Arc<Self>,
         view: Result<View>,
@@ -89,7 +89,7 @@ impl File {
             group::agree(&*self.transport, tags.tag(3), local).await?;
             view = moved?;
         }
-        // The first one is set to 0 below, whoever moved it.
+        // The first pointer is set to 0 below, regardless of which rank moved it.
         let moved = all.iter().fold(0, |all, words| all | words[3]);
         if displacement == Displacement::Current || moved != 0 {
             from_rank(&*self.transport, tags, self.leader, || {

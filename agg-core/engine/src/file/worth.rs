@@ -5,15 +5,16 @@ use super::File;
 use super::data::Request;
 use aggio_plan::plan::cost::{Costs, is_local};
 
-/// Nanoseconds for a MiB that waits: it is copied twice more.
+/// Nanoseconds for a buffered MiB: it is copied twice more.
 const MIB: u64 = 400_000;
-/// Nanoseconds for a piece that waits: its place is kept, put in order, and told to others.
+/// Nanoseconds for a buffered piece: its place is recorded, sorted, and sent to others.
 const PIECE: u64 = 100;
 
-/// Whether `bytes` in so many `pieces` take less time if they wait, where requests cost `costs`.
+/// Whether `bytes` in this number of `pieces` take less time if they are buffered, at the `costs`
+/// of requests.
 ///
-/// A write that goes straight costs one request at least; of one that waits nearly none is left
-/// when all that waits is written together. Where requests are quick, copies cost more than they.
+/// A write that goes straight costs one request at least; buffered writes cost almost none, as a
+/// flush joins them. Where requests are quick, copies cost more than they do.
 fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
     let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
     let waiting = copies + u128::from(pieces) * u128::from(PIECE);

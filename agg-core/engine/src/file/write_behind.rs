@@ -5,8 +5,8 @@
 //! ranks defer the same files, so that their collective calls stay the same.
 //!
 //! Bytes that announce others, such as the header of a netCDF file, reach the file after all bytes
-//! that waited with them, those of the other ranks included. So they go on waiting when a rank
-//! writes out by itself, unless it has to see them.
+//! buffered with them, including those of other ranks. So they stay buffered when a rank flushes by
+//! itself, unless it has to see them.
 
 use super::data::Request;
 use super::deferring::Name;
@@ -47,18 +47,18 @@ impl Engine {
         })
     }
 
-    /// Writes out what other handles of the process `played` hold back of the file `path`. What
-    /// cannot be stored stays with them, and is their error.
+    /// Flushes the buffered writes of other handles of the process `played` for the file `path`.
+    /// Bytes that cannot be stored stay buffered there, and the error is theirs.
     pub(super) fn drain_others(&self, path: &str, played: usize, own: Option<&File>) {
         if self.somebody_defers() {
-            // The handle's own next sync or close tells of an error again.
+            // The next sync or close of that handle reports the error again.
             self.others(path, played, own).iter().for_each(|file| drop(file.drain()));
         }
     }
 }
 
 impl File {
-    /// Makes the file known as one that defers.
+    /// Registers the file among those that defer.
     pub(super) fn announce(self: &Arc<Self>) {
         let _ = self.me.set(Arc::downgrade(self));
         if self.waiting.is_some() {
@@ -74,7 +74,7 @@ impl File {
         }
     }
 
-    /// Which file it is: what is open tells that, whatever the name leads to by now.
+    /// The identity of the open file, even if its name now leads to another file.
     fn name(&self) -> &Name {
         self.name.get_or_init(|| match self.driver.identity() {
             Some(Identity { device, inode }) => Name::File(device, inode),
@@ -87,7 +87,7 @@ impl File {
         self.engine.others(&self.place, self.transport.played(), Some(self))
     }
 
-    /// Writes out what they hold back; see [`Engine::drain_others`].
+    /// Flushes the buffered writes of other handles; see [`Engine::drain_others`].
     pub(super) fn drain_others(&self) {
         self.engine.drain_others(&self.place, self.transport.played(), Some(self));
     }
@@ -97,7 +97,7 @@ impl File {
         self.engine.somebody_defers() && (self.waiting.is_some() || !self.others().is_empty())
     }
 
-    /// The file is closed: nobody need know it any more.
+    /// The file is closed: removes it from those that defer.
     pub(super) fn withdraw(&self) {
         self.engine.deferring.change(|all| {
             all.retain(|(_, file)| !std::ptr::eq(file.as_ptr(), self));
@@ -114,9 +114,9 @@ impl File {
         self.waiting.is_some() && !self.state().atomic
     }
 
-    /// Takes a write in, whose bytes the program may change afterwards.
+    /// Buffers a write. The program may change its memory afterwards.
     pub(super) fn keep(&self, request: Result<Request>, is_collective: bool) -> Outcome {
-        // Each rank counts the calls, whatever is wrong with its own.
+        // Each rank counts the call, even with wrong arguments.
         let moment = self.waiting().map(|mut waiting| waiting.moment(is_collective));
         let kept = request.and_then(|request| {
             self.count_pieces(&request);
@@ -151,11 +151,11 @@ impl File {
         self.engine.deferring.count() <= usize::from(self.waiting.is_some())
     }
 
-    /// Before bytes of `span` are written: what other handles of this process hold back for some of
-    /// them is in the file, so that the later of two writes counts here as it does without waiting.
+    /// Before a write of `span`: flushes buffered writes of other handles of this process that
+    /// overlap it, so that the later of two writes wins, as without deferred writes.
     ///
     /// # Errors
-    /// What the system says; it would come after the newer bytes otherwise.
+    /// The system's error; otherwise the older bytes would overwrite the newer ones.
     fn come_after_others(&self, span: Extent) -> Result<()> {
         if self.defers_alone() {
             return Ok(());
@@ -168,8 +168,8 @@ impl File {
         })
     }
 
-    /// Before bytes of `span` are read or written: what other handles of this process hold back
-    /// does not come later.
+    /// Before a read or write of `span`: flushes buffered writes of other handles of this process
+    /// that must come first.
     ///
     /// # Errors
     /// As [`File::come_after_others`].
@@ -184,7 +184,7 @@ impl File {
         }
     }
 
-    /// Whether `more` bytes find room beside what waits, in memory or in a file.
+    /// Whether `more` bytes have room beside the buffered writes, in memory or in a file.
     pub(super) fn finds_room(&self, more: u64) -> bool {
         let (memory, storage) = {
             let hints = &self.state().hints.hints;
@@ -201,8 +201,8 @@ impl File {
         }
     }
 
-    /// If `more` bytes are too many beside what waits in memory, lets them wait in a file, or
-    /// writes out what waits.
+    /// If memory has no room for `more` bytes beside the buffered writes, spills to a file or
+    /// flushes.
     fn make_room(&self, more: u64) -> Result<()> {
         if self.finds_room(more) {
             return Ok(());
@@ -213,16 +213,16 @@ impl File {
 
     /// Bytes of a piece from which on a request of its own costs less than another copy of it.
     fn cheap_piece(&self) -> u64 {
-        // Of a file system of this computer requests of some length tell mostly how fast new pages
-        // are had.
+        // On a local file system the time of requests of some length shows mostly the cost of new
+        // pages.
         let measured = self.driver.meter().filter(|meter| !meter.is_local());
         let assumed = Costs::assumed(&self.facts.file_system);
         2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
     }
 
-    /// Where bytes may wait for which memory has no room: nowhere if this is the only rank, which
-    /// writes at any time what a flush would write, nor where writes of a rank alone are as good.
-    /// Whatever waits finds room in the end.
+    /// The place for spilled bytes. There is none if this is the only rank, which can flush by
+    /// itself at any time, or if independent writes are as fast. So much of the file system stays
+    /// free beside the spilled bytes that all buffered bytes have room there in the end.
     fn spill(&self) -> Option<Spill> {
         let is_of_use = self.transport.size() > 1
             && !self.facts.has_logs
@@ -234,15 +234,15 @@ impl File {
         is_of_use.then(|| Spill::beside(self.engine.drivers().path_of(&self.place), spare))
     }
 
-    /// Writes out what waits on this rank, without the others.
+    /// Writes out the buffered writes of this rank, without the others.
     ///
     /// # Errors
-    /// What the system says; then everything waits still.
+    /// The system's error; then all writes stay buffered.
     pub(super) fn drain(&self) -> Result<()> {
         self.drain_but(Extent::default())
     }
 
-    /// As [`File::drain`], but what waits for bytes of `last` goes on waiting.
+    /// As [`File::drain`], but bytes of `last` stay buffered.
     pub(super) fn drain_but(&self, last: Extent) -> Result<()> {
         let Some(mut waiting) = self.waiting() else { return Ok(()) };
         match self.write_all_out(&waiting, last) {
@@ -257,17 +257,17 @@ impl File {
             return self.note_alone(&mut waiting, last);
         }
         if self.transport.size() == 1 {
-            // There is nobody who may have written the same bytes.
+            // No other rank can have written the same bytes.
             waiting.release()?;
             waiting.claims = Pending::default();
         }
         Ok(())
     }
 
-    /// Writes what waits and does not wait for bytes of `last`.
+    /// Writes the buffered writes, except bytes of `last`.
     fn write_all_out(&self, waiting: &Waiting, last: Extent) -> Result<()> {
         let choice = Choice { keep: last, ..Choice::default() };
-        // What all ranks are writing may reach the file later than what comes now, so that is
+        // A collective flush in progress may reach the file later than these writes, so they are
         // written once more then.
         if let Some(flying) = waiting.unwritten_flight() {
             self.write_out(flying, &choice)?;
@@ -275,7 +275,7 @@ impl File {
         self.write_out(&waiting.pending, &choice)
     }
 
-    /// Writes what is chosen of `pending`, what comes last at the end.
+    /// Writes the chosen part of `pending`; bytes that must be stored last are written at the end.
     fn write_out(&self, pending: &Pending, choice: &Choice<'_>) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
@@ -287,7 +287,7 @@ impl File {
         writes.iter().try_for_each(|(view, memory)| self.store(view, memory))
     }
 
-    /// Writes what this rank has written by itself once more, over what all ranks have written
+    /// Writes the independent writes of this rank once more, over those that all ranks have made
     /// meanwhile.
     pub(super) fn write_saved_again(&self, pending: &Pending) -> Result<()> {
         if pending.is_saved() {
@@ -297,7 +297,7 @@ impl File {
         Ok(())
     }
 
-    /// Writes `memory` to what `view` shows.
+    /// Writes `memory` through `view`.
     fn store(&self, view: &View, memory: &Memory) -> Result<()> {
         if memory.is_empty() {
             return Ok(());
@@ -308,8 +308,8 @@ impl File {
         driver.write_strided(view, 0, memory, &strategy, &self.counters).result
     }
 
-    /// Before this rank alone reads, or writes in another way: what waits is in the file, but for
-    /// bytes that come last and are not in `span`, where it reads.
+    /// Before this rank alone reads, or writes in another way: flushes its buffered writes. A read
+    /// leaves bytes buffered that must be stored last, if they are not in `span`.
     pub(super) fn settle_own(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
         self.heed_others(direction, span.unwrap_or_default())?;
         let untouched = {
@@ -332,7 +332,7 @@ impl File {
             _ => {
                 self.drain()?;
                 match (direction, self.waiting()) {
-                    // What comes now is newer: it is not written over by what was.
+                    // The following write is newer: buffered writes must not be written over it.
                     (Direction::Write, Some(mut waiting)) => waiting.release(),
                     _ => Ok(()),
                 }
@@ -353,17 +353,17 @@ impl File {
         self.awaits(extent) || self.waiting().is_some_and(|waiting| waiting.pending.touches(extent))
     }
 
-    /// The file is closed and not all ranks could write together, because of `error`: this one
-    /// stores what it may store alone, and gives up what is left.
+    /// Called when the file is closed and the collective write failed with `error`: stores the
+    /// bytes that this rank may store alone, and gives up the rest.
     pub(super) fn save_or_lose(&self, error: Error) -> Error {
         if self.holders.is_some() {
-            // What is left is told.
+            // The rest is reported as lost.
             drop(self.drain_but(self.last_bytes()));
         }
         self.lose(error)
     }
 
-    /// Gives up what waits, because the file is closed: `error` says why it is not stored.
+    /// Gives up the buffered writes, because the file is closed; `error` is the reason.
     pub(super) fn lose(&self, error: Error) -> Error {
         let Some(mut waiting) = self.waiting() else { return error };
         let bytes = waiting.give_up();
@@ -375,7 +375,7 @@ impl File {
     }
 }
 
-/// Whether there was no room for what was to be stored.
+/// Whether `error` means that there was no room.
 pub(super) fn is_no_room(error: &Error) -> bool {
     matches!(error.class(), ErrorClass::NoSpace | ErrorClass::Quota)
 }

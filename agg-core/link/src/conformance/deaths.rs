@@ -64,7 +64,7 @@ pub(super) fn idle<W: Wire>(make: Make<W>) {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(one.ends().is_empty() && two.ends().is_empty());
-    // Whoever was busy elsewhere for a while does not take that for the silence of others.
+    // An end that was busy elsewhere for a while must not take that for the silence of others.
     std::thread::sleep(Duration::from_millis(900));
     one.turn();
     two.turn();

@@ -1,4 +1,4 @@
-//! Two ends in one thread: links, and a raw end that can say what no link would.
+//! Two ends in one thread: links, and a raw end that can send arbitrary bytes.
 
 use super::Make;
 use crate::frame::{Header, Kind};
@@ -9,14 +9,14 @@ use crate::token::Token;
 use crate::wire::{Line, Piece, Read, Wire};
 use std::time::{Duration, Instant};
 
-/// What must happen happens within this time.
+/// Time limit for events that must happen.
 const SOON: Duration = Duration::from_secs(20);
 
 pub(super) fn token() -> Token {
     Token::from_bytes(b"0123456789abcdef0123456789abcdef")
 }
 
-/// A link, and what happened on it.
+/// A link, and its events.
 pub(super) struct End<W> {
     pub(super) link: Framed<W>,
     pub(super) events: Vec<Event>,
@@ -83,7 +83,7 @@ pub(super) fn until(what: &str, mut turn: impl FnMut() -> bool) {
     }
 }
 
-/// Two links of which the first has connected to the second, and the numbers of the peers.
+/// Two links, the first connected to the second, and the numbers of the peers.
 pub(super) fn pair<W: Wire>(make: Make<W>, limits: Limits) -> (End<W>, End<W>, Peer, Peer) {
     let mut one = End::with(make, token(), limits);
     let mut two = End::with(make, token(), limits);
@@ -107,7 +107,7 @@ pub(super) fn meet<W: Wire>(one: &mut End<W>, two: &mut End<W>) -> (Peer, Peer) 
     (to, from)
 }
 
-/// An end that says whatever it wants.
+/// An end that sends arbitrary bytes.
 pub(super) struct Raw<W> {
     wire: W,
     line: Line,
@@ -148,7 +148,7 @@ impl<W: Wire> Raw<W> {
         self.wire.queued(self.line) == 0
     }
 
-    /// Proves to `end` that it knows the token.
+    /// Proves to `end` that it has the token.
     pub(super) fn introduce<O: Wire>(&mut self, end: &mut End<O>) {
         let (mut handshake, first) = Handshake::new(Role::Caller, &token()).expect("random bytes");
         self.say(&first);

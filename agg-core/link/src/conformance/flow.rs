@@ -120,7 +120,7 @@ pub(super) fn slow_reader<W: Wire>(make: Make<W>) {
     const BODY: usize = 256 << 10;
     let limits = Limits { queue: 4 << 20, body: BODY, ..Limits::default() };
     let (mut one, mut two, to, _) = pair(make, limits);
-    // The reader does nothing; what the network itself holds is bounded as well.
+    // The reader does nothing; the bytes in the network itself are bounded as well.
     let mut sent = 0_u64;
     let refused = loop {
         let body = Body::Bytes(vec![sent as u8; BODY]);

@@ -1,4 +1,4 @@
-//! The system calls of TCP that the standard library has not.
+//! The system calls of TCP that the standard library lacks.
 
 use crate::wire::Line;
 use std::io;
@@ -9,11 +9,11 @@ fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Tells which descriptors have something to do.
+/// Reports the descriptors that are ready.
 pub(super) struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// Most descriptors that are told at once.
+    /// Most descriptors that are reported at once.
     const EVENTS: usize = 64;
 
     pub(super) fn new() -> io::Result<Self> {
@@ -74,7 +74,7 @@ pub(super) fn send(fd: RawFd, slices: &[&[u8]]) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// A socket that connects to `address`, or has failed to: it tells when it has room.
+/// A socket that connects to `address`, or has failed to; epoll reports when it has room.
 pub(super) fn begin_to_connect(address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -124,8 +124,8 @@ pub(crate) fn raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen
     (storage, len as libc::socklen_t)
 }
 
-/// The address by which other nodes reach this one: what its host name stands for; without one,
-/// or if that is loopback, this node reaches only itself.
+/// The address by which other nodes reach this one: that of its host name. Without one, or if that
+/// is loopback, only this node itself can connect.
 pub fn own_address() -> IpAddr {
     let name = String::from_utf8(aggio_base::host::name()).ok();
     let found = name.as_deref().and_then(|name| (name, 0).to_socket_addrs().ok());

@@ -1,7 +1,7 @@
 //! The functions and structures of UCX that are used, as libucp 1.13 declares them.
 //!
-//! Structures begin with a mask that says which members hold something, and UCX is told which
-//! version they are of, so that a newer library understands them.
+//! Structures begin with a mask of the members that are set, and calls pass their version, so that
+//! a newer library can interpret them.
 
 use super::endpoint::{Tag, Told, incoming};
 use crate::tcp::raw;
@@ -31,7 +31,7 @@ const FEATURES: u64 = 1 << 0;
 const FEATURE_STREAM: u64 = 1 << 5;
 const FEATURE_WAKEUP: u64 = 1 << 4;
 
-/// Connections that are told at once.
+/// Connections that are reported at once.
 const READY: usize = 64;
 
 macro_rules! api {
@@ -203,7 +203,7 @@ const _: () = {
 };
 
 impl Api {
-    /// What UCX says about a failure of `call`.
+    /// UCX's description of a failure of `call`.
     pub(super) fn error(&self, call: &str, status: Status) -> io::Error {
         // SAFETY: UCX gives a terminated string for every status, which lives for ever.
         let words = unsafe { CStr::from_ptr((self.ucs_status_string)(status)) };
@@ -220,7 +220,7 @@ impl Api {
         (LAST..0).contains(&number).then_some(number as Status)
     }
 
-    /// UCX as the environment wants it, for streams and for waiting by a descriptor.
+    /// UCX as configured by the environment, for streams and for waiting by a descriptor.
     pub(super) fn context(&self) -> io::Result<Handle> {
         let (mut config, mut context) = (std::ptr::null_mut(), std::ptr::null_mut());
         let none = std::ptr::null();
@@ -289,7 +289,7 @@ impl Api {
         parsed(&facts.address).ok_or_else(none)
     }
 
-    /// Who asks for a connection.
+    /// The address of the process that requests a connection.
     pub(super) fn address_of(&self, request: Handle) -> String {
         // SAFETY: all-zero bytes are a valid address of no family.
         let mut facts = RequestFacts { mask: 1, address: unsafe { std::mem::zeroed() }, client: 0 };
@@ -312,7 +312,7 @@ impl Api {
     }
 }
 
-/// What the system's form of an address says.
+/// Parses the system's form of an address.
 fn parsed(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let place = &raw const *storage;
     match libc::c_int::from(storage.ss_family) {

@@ -1,4 +1,4 @@
-//! One connection of UCX, and what UCX's callbacks say about all of them.
+//! One connection of UCX, and the results of UCX's callbacks for all of them.
 
 use super::api::{Address, Api, EndpointParams, Handle, OK, Param, Status};
 use crate::tcp::raw;
@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// What callbacks have said and nobody has taken over yet.
+/// Results of callbacks that have not been taken yet.
 #[derive(Default)]
 pub(super) struct Told {
     /// Requests for a connection.
@@ -20,7 +20,7 @@ pub(super) struct Told {
     pub(super) failed: RefCell<Vec<(Line, Status)>>,
 }
 
-/// What callbacks of one connection are told.
+/// The argument of the callbacks of one connection.
 pub(super) struct Tag {
     pub(super) told: Rc<Told>,
     pub(super) line: Line,
@@ -33,7 +33,7 @@ struct Sending {
     piece: Piece,
 }
 
-/// With whom a connection is.
+/// The other side of a connection.
 pub(super) enum Other {
     Address(SocketAddr),
     Request(Handle),
@@ -51,7 +51,7 @@ pub(super) struct Endpoint {
     data: Option<(*mut c_void, usize, usize)>,
 }
 
-/// UCX calls this when somebody asks for a connection.
+/// UCX calls this for each request for a connection.
 pub(super) unsafe extern "C" fn incoming(request: Handle, argument: *mut c_void) {
     // SAFETY: the argument is the `Told` of the listener's owner, which outlives it.
     unsafe { &*argument.cast::<Told>() }.incoming.borrow_mut().push(request);
@@ -134,8 +134,8 @@ impl Endpoint {
             memory: 0,
             info: [0; 2],
         };
-        // SAFETY: the bytes stay where they are until the callback has been called, which frees
-        // what holds them.
+        // SAFETY: the bytes stay where they are until the callback has been called; it frees their
+        // owner.
         let request =
             unsafe { (api.ucp_stream_send_nbx)(self.handle, at.cast(), len, &raw const param) };
         if let Some(status) = api.status_of(request) {
@@ -186,14 +186,14 @@ impl Endpoint {
         Ok(Read::Bytes(n))
     }
 
-    /// Ends the connection at once; what is still to end, if it takes longer.
+    /// Ends the connection at once; returns a request if that takes longer.
     pub(super) fn close(&mut self, api: &Api) -> Option<Handle> {
         if let Some((data, ..)) = self.data.take() {
             // SAFETY: each is released once.
             unsafe { (api.ucp_stream_data_release)(self.handle, data) };
         }
         let null = std::ptr::null_mut();
-        // By force: a flush would wait for somebody who may be dead.
+        // By force: a flush would wait for a peer that may be dead.
         let (mask, flags) = (1 << 4, 1);
         let param = Param {
             mask,

@@ -1,7 +1,7 @@
 //! UCX, which is loaded where it is installed: its streams carry the same frames.
 //!
-//! UCX parses what arrives at its ports before this crate can ask for a proof; who uses it trusts
-//! the network as far as UCX does. [`crate::tcp`] does not depend on that.
+//! UCX parses bytes that arrive at its ports before this crate can ask for a proof, so UCX relies
+//! on the network more than [`crate::tcp`] does.
 
 mod api;
 mod endpoint;
@@ -37,7 +37,7 @@ pub struct Ucx {
     address: SocketAddr,
     told: Rc<Told>,
     lines: BTreeMap<Line, Endpoint>,
-    /// Connections that are ending: what UCX says when they have ended.
+    /// Connections that are ending, with the requests to end them.
     ending: Vec<(Handle, Endpoint)>,
     last: Line,
 }
@@ -47,7 +47,7 @@ impl Ucx {
     /// found.
     ///
     /// # Errors
-    /// `NotFound` if UCX is not installed; what UCX says.
+    /// `NotFound` if UCX is not installed; UCX's error.
     pub fn listen(address: IpAddr) -> io::Result<Self> {
         let api = Rc::new(Api::load()?);
         let context = api.context()?;
@@ -90,7 +90,7 @@ impl Ucx {
         Ok(self.last)
     }
 
-    /// Takes over what UCX's callbacks have said.
+    /// Takes the results of UCX's callbacks.
     fn hear(&mut self, ready: &mut Vec<Ready>) {
         for request in self.told.incoming.take() {
             let other = endpoint::Other::Request(request);
@@ -101,7 +101,7 @@ impl Ucx {
             });
         }
         for (line, bytes, status, request) in self.told.sent.take() {
-            // SAFETY: each request is told, and freed, once.
+            // SAFETY: each request is reported, and freed, once.
             unsafe { (self.api.ucp_request_free)(request) };
             let Some(endpoint) = self.lines.get_mut(&line) else { continue };
             endpoint.queued -= bytes;
@@ -132,7 +132,7 @@ impl Ucx {
     }
 
     fn progress(&self) -> bool {
-        // SAFETY: the worker lives; its callbacks only store what they are told in `self.told`.
+        // SAFETY: the worker lives; its callbacks only store their arguments in `self.told`.
         (0..ROUNDS).all(|_| unsafe { (self.api.ucp_worker_progress)(self.worker) } != 0)
     }
 }
@@ -205,7 +205,7 @@ impl Drop for Ucx {
             self.end();
         }
         if !self.ending.is_empty() {
-            // UCX still holds what these use: better lost than used after it is freed.
+            // UCX still uses the memory of these: a leak is better than a use after free.
             std::mem::forget(std::mem::take(&mut self.ending));
             std::mem::forget(Rc::clone(&self.told));
             return;

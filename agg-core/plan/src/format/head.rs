@@ -1,4 +1,4 @@
-//! The first bytes of a file, as far as they are known.
+//! The known first bytes of a file.
 
 use aggio_base::Extent;
 
@@ -68,7 +68,7 @@ impl Head {
         self.bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
     }
 
-    /// Puts all that `newer` knows over this.
+    /// Writes all known bytes of `newer` over this.
     pub(super) fn put_all(&mut self, newer: &Head, most: u64) {
         for extent in &newer.known {
             let bytes = &newer.bytes[extent.offset as usize..extent.end() as usize];
@@ -76,7 +76,7 @@ impl Head {
         }
     }
 
-    /// What travels to other ranks.
+    /// The known ranges as a message to other ranks.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
         for extent in &self.known {
@@ -87,7 +87,7 @@ impl Head {
         all
     }
 
-    /// Puts what heads of other ranks know, end to end in `all`, over this, in order. `None` if
+    /// Writes the heads of other ranks, end to end in `all`, over this one, in order. `None` if
     /// they are damaged.
     pub(super) fn put_bytes(&mut self, mut all: &[u8], most: u64) -> Option<()> {
         while !all.is_empty() {

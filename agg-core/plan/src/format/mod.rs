@@ -1,13 +1,13 @@
-//! What files are made of: plugins that know where in a file its things lie.
+//! File formats: plugins that locate the header and the data in a file.
 //!
 //! A plugin recognises a file by its first bytes and makes a [`Map`] of it, which plans follow:
-//! borders of file domains, and the order in which bytes that waited reach the file. Nothing else
-//! depends on a plugin: a file without a map, or with a wrong one, has the same bytes.
+//! borders of file domains, and the order in which buffered bytes are stored. Nothing else depends
+//! on a plugin: a file without a map, or with a wrong one, has the same bytes.
 //!
 //! ```text
 //! table.rs    the plugins of an engine, which its host supplies
 //! head.rs     the first bytes of a file, as far as they are known
-//! watch.rs    what a rank sees of a file's head, and what all ranks know of it
+//! watch.rs    detection of the format, on each rank and agreed on by all
 //! records.rs  files of records of one size
 //! ```
 
@@ -36,11 +36,11 @@ pub trait Format: Send + Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;
 
-    /// What a file is that begins with `head`. Pure: equal bytes give equal maps on all ranks.
+    /// Recognises a file that begins with `head`. Pure: equal bytes give equal maps on all ranks.
     fn recognise(&self, head: &[u8]) -> Recognised;
 }
 
-/// What the first bytes of a file say of it.
+/// The format as far as the first bytes of a file determine it.
 #[derive(Clone, Debug)]
 pub enum Recognised {
     /// No file of the format begins so.
@@ -48,7 +48,7 @@ pub enum Recognised {
     /// A file of the format may begin so, but its header has more bytes, or makes no sense at
     /// present.
     Unclear,
-    /// This is where its things lie.
+    /// A file of the format, with this map.
     Map(Arc<dyn Map>),
 }
 
@@ -58,7 +58,7 @@ pub trait Map: Debug + Send + Sync {
     /// Bytes of the header, from the beginning of the file on.
     fn header(&self) -> u64;
 
-    /// What the byte at `offset` is part of, and how far that goes on.
+    /// The thing that the byte at `offset` is part of, and the range of that part.
     fn piece(&self, offset: u64) -> Piece;
 
     /// Where elements of a slab lie; `None` if there are no such elements.
@@ -94,11 +94,11 @@ pub fn map_of(chosen: Chosen) -> Option<Arc<dyn Map>> {
 pub struct Piece {
     /// The range; not empty.
     pub extent: Extent,
-    /// What it is.
+    /// The thing that the range is part of.
     pub thing: Thing,
 }
 
-/// What a range of a file is.
+/// The kind of a range of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thing {
     /// Part of the header.
@@ -142,7 +142,7 @@ pub fn pieces(map: &dyn Map, extent: Extent) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// The elements of `data`, the first of which begins at or before `extent`, that have bytes of it.
+/// The elements of `data` with bytes in `extent`; the first one begins at or before `extent`.
 fn cut(map: &dyn Map, extent: Extent, data: Data) -> Data {
     let first = data.elements.start;
     let one = Data { elements: first..first + 1, ..data.clone() };

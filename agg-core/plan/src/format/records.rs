@@ -4,7 +4,7 @@ use super::{Data, Map, Piece, Thing};
 use aggio_base::Extent;
 pub use aggio_config::hints::Records;
 
-/// The first byte of a record; `None` beyond what a number can tell.
+/// The first byte of a record; `None` on overflow.
 fn begin(of: &Records, record: u64) -> Option<u64> {
     record.checked_mul(of.record())?.checked_add(Records::header(of))
 }

@@ -19,7 +19,7 @@ impl Formats {
         self.0.is_empty()
     }
 
-    /// What a file is that begins with `head`.
+    /// Recognises a file that begins with `head`, by the first plugin that does.
     pub fn recognise(&self, head: &[u8]) -> Recognised {
         let found = |format: &&dyn Format| match format.recognise(head) {
             Recognised::Other => None,

@@ -1,4 +1,4 @@
-//! A format for tests: records behind a header that tells their size.
+//! A format for tests: records behind a header that contains their size.
 
 use super::*;
 
@@ -46,7 +46,7 @@ pub fn recognise(head: &[u8]) -> Recognised {
     }
 }
 
-/// Records whose number is in the header, in bytes 4 to 7.
+/// Records; their number is in bytes 4 to 7 of the header.
 #[derive(Debug)]
 struct Numbered(Records);
 

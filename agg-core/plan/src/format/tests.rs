@@ -1,4 +1,4 @@
-//! What holds for every map.
+//! Properties of every map.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,9 +1,9 @@
-//! What a rank sees of a file's head, and what all ranks know of it.
+//! Detection of a file's format: the head as one rank sees it, and as all ranks agree on it.
 //!
-//! A rank sees its own writes and reads alone. What is new in them it tells the others in a
-//! collective operation that meets them in any case: there a bit says that somebody has news, and
-//! only then these travel. So all ranks know the same head after the same operation, and whatever
-//! plans depend on is equal on all of them.
+//! A rank sees only its own writes and reads. It sends new findings to the others in a collective
+//! operation in which all ranks meet in any case: a bit there says that a rank has new findings,
+//! and only then they are sent. So all ranks have the same head after the same operation, and plans
+//! that depend on it are equal on all ranks.
 
 use super::head::Head;
 use super::{Formats, Map, Recognised};
@@ -13,32 +13,32 @@ use std::sync::Arc;
 /// Headers with more bytes are not understood.
 const MOST: u64 = 1 << 20;
 
-/// Bytes that a rank looks at while it does not know how the file begins.
+/// Number of bytes that a rank inspects while the beginning of the file is unknown.
 pub const LOOK: u64 = 64 << 10;
 
-/// Shorter runs that do not follow what is known are no part of a header.
+/// A shorter run that does not follow the known bytes is not part of a header.
 const RUN: u64 = 256;
 
-/// So many bytes tell that a file has none of the formats.
+/// Number of first bytes that rule out all formats.
 const MAGIC: usize = 8;
 
-/// What one rank knows of the head of an open file.
+/// One rank's view of the head of an open file.
 #[derive(Debug)]
 pub struct Watch {
     formats: Formats,
-    /// What all ranks know.
+    /// The head that all ranks agree on.
     agreed: Head,
-    /// What this rank has written or read since, and the others do not know.
+    /// Bytes that this rank has written or read since, and that the others do not have.
     own: Head,
     /// Both.
     all: Head,
     found: Recognised,
-    /// Whether what all ranks know made a map.
+    /// Whether the agreed head made a map.
     had_map: bool,
 }
 
 impl Watch {
-    /// Of a file that begins with `head`, as all ranks know; nothing is known if that is empty.
+    /// For a file that begins with `head`, on all ranks; empty if its beginning is unknown.
     #[inline]
     pub fn new(head: &[u8], formats: Formats) -> Self {
         let mut agreed = Head::default();
@@ -48,7 +48,7 @@ impl Watch {
         Self { formats, own: Head::default(), all: agreed.clone(), agreed, found, had_map }
     }
 
-    /// Bytes of the file behind this one tell nothing.
+    /// The offset from which on bytes are irrelevant for the format.
     #[inline]
     pub fn below(&self) -> u64 {
         match &self.found {
@@ -59,14 +59,14 @@ impl Watch {
         }
     }
 
-    /// Whether nothing is known of how the file begins.
+    /// Whether the beginning of the file is unknown.
     #[inline]
     pub fn is_blank(&self) -> bool {
         self.all.prefix().is_empty()
     }
 
-    /// Whether a run of `len` bytes at `offset` may tell anything: before there is a header, only
-    /// what goes on where the known beginning ends, or is long, is part of one.
+    /// Whether a run of `len` bytes at `offset` may be relevant: before there is a header, only a
+    /// run that continues the known beginning, or is long, is part of one.
     #[inline]
     pub fn cares_for(&self, offset: u64, len: u64) -> bool {
         let follows = offset <= self.all.prefix().len() as u64;
@@ -98,19 +98,19 @@ impl Watch {
         self.found = self.formats.recognise(self.all.prefix());
     }
 
-    /// Whether the other ranks should know what this one has seen.
+    /// Whether this rank has findings that the other ranks should receive.
     #[inline]
     pub fn has_news(&self) -> bool {
         !self.own.is_empty() && (self.had_map || !matches!(self.found, Recognised::Other))
     }
 
-    /// What this rank has seen and the others do not know; they do from now on.
+    /// The new findings of this rank as a message; from now on they count as sent.
     #[inline]
     pub fn tell(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.own).to_bytes()
     }
 
-    /// All ranks have told this, in rank order; the map that all of them have now.
+    /// Takes the messages of all ranks, in rank order; returns the map that all of them have now.
     #[inline]
     pub fn hear(&mut self, all: &[u8]) -> Option<Arc<dyn Map>> {
         if self.agreed.put_bytes(all, MOST).is_none() {
@@ -119,7 +119,7 @@ impl Watch {
         self.renew()
     }
 
-    /// The file was cut off at `size`, as all ranks know; the map that all of them have now.
+    /// Truncates to `size`, on all ranks; returns the map that all of them have now.
     #[inline]
     pub fn truncate(&mut self, size: u64) -> Option<Arc<dyn Map>> {
         self.own.truncate(size);
@@ -143,7 +143,8 @@ impl Watch {
     }
 }
 
-/// Puts what several ranks tell in a row; more than a header has is not passed on.
+/// Concatenates the messages of several ranks; drops the right one if they exceed the size of a
+/// header.
 #[inline]
 pub fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
     let all = [left, right].concat();
@@ -155,7 +156,8 @@ mod tests {
     use super::super::testing::{FORMATS, head_of};
     use super::*;
 
-    /// What a rank tells, put together, and heard by all.
+    /// Combines the messages of all ranks and passes them to all; returns the headers of their
+    /// maps.
     fn meet(ranks: &mut [Watch]) -> Vec<Option<u64>> {
         let told: Vec<Vec<u8>> = ranks.iter_mut().map(Watch::tell).collect();
         let all = told.iter().fold(Vec::new(), |all, one| combine(&all, one));

@@ -31,7 +31,7 @@ pub fn from_hints(hosts: &[String], hints: &Hints) -> Result<Vec<usize>> {
 
 /// The aggregators for ranks on `hosts` (in rank order), in the order in which they get domains.
 ///
-/// `config_list` is the hint if somebody set it; `nodes` is the hint `cb_nodes`, 0 if unset.
+/// `config_list` is the hint if it is set; `nodes` is the hint `cb_nodes`, 0 if unset.
 ///
 /// # Errors
 /// `ErrorClass::Io` if the list cannot be read or selects no rank; the same on all ranks.

@@ -8,7 +8,7 @@ use std::iter::successors;
 /// unit.
 const STEPS: usize = 16;
 
-/// What borders of file domains follow.
+/// The rules for borders of file domains.
 #[derive(Clone, Copy, Debug)]
 pub struct Guide<'a> {
     /// Where the things lie.
@@ -44,9 +44,10 @@ impl Guide<'_> {
         self.choose(lower, upper, (target, reach), |_| row).flatten()
     }
 
-    /// Of borders below and above `target`, at most `reach` away, the nearest that is a multiple of
-    /// the unit; else the multiple that is nearest to the nearest, if what begins there is longer
-    /// than a unit: the inner `None` if not. The outer one if there is no such border.
+    /// The border nearest to `target` that is a multiple of the unit, among borders below and above
+    /// it and at most `reach` away. If there is none, the multiple nearest to the nearest border,
+    /// if the thing that begins there is at least a unit long; else the inner `None`. The outer
+    /// `None` if there is no border within `reach`.
     fn choose(
         &self,
         lower: impl Iterator<Item = u64>,
@@ -76,8 +77,8 @@ impl Guide<'_> {
     }
 }
 
-/// The inner borders of domains of `hull` whose borders would lie at `even`, ascending, `stride`
-/// apart.
+/// The inner borders of domains of `hull`. Without a format they would be at `even`: ascending,
+/// `stride` apart.
 pub(super) fn moved(
     guide: Guide<'_>,
     hull: Extent,

@@ -1,8 +1,8 @@
 //! Chunks: parts of the file that ranks touch as a whole, and which of them go through aggregators.
 //!
-//! Programs that store arrays in chunks, as HDF5 does, tell with each view where the chunks begin
-//! that a rank has data in. What all ranks tell, put together, are the chunks of a call: each from
-//! its first byte to that of the next one. Whatever they are, every byte gets to its place: a rank
+//! Programs that store arrays in chunks, as HDF5 does, set with each view the starts of the chunks
+//! in which a rank has data. The starts of all ranks together define the chunks of a call: each
+//! reaches from its first byte to that of the next one. Chunks never affect correctness: a rank
 //! moves its data in some chunks itself and that in the others through aggregators.
 
 mod exchanged;
@@ -21,7 +21,7 @@ const MOST: usize = 1 << 16;
 /// Bytes of a chunk's wire form.
 const WIRE_BYTES: usize = 16;
 
-/// The wire form of chunks of which nothing is known.
+/// The wire form of unknown chunks.
 const UNKNOWN: [u8; 1] = [0];
 
 /// A chunk that ranks touch.
@@ -42,16 +42,16 @@ pub struct Chunks(Vec<Chunk>);
 pub enum Rule {
     /// All.
     All,
-    /// Those that several ranks touch, and those of one rank that are together shorter than so many
-    /// bytes.
+    /// Those that several ranks touch, and those of one rank that are together shorter than this
+    /// number of bytes.
     Shared(u64),
-    /// Those that more than so many percent of the ranks touch, and more than one; with 0, all.
+    /// Those that more than this percentage of the ranks touch, and more than one; with 0, all.
     Percent(u32),
 }
 
 impl Chunks {
-    /// What rank `rank` touches: chunks from these bytes on, which ascend; `None` if it does not
-    /// know.
+    /// The message of rank `rank`: it touches chunks that start at these bytes, ascending; `None`
+    /// if its chunks are unknown.
     pub fn of_rank(rank: usize, starts: Option<&[u64]>) -> Vec<u8> {
         let rank = u32::try_from(rank).unwrap_or(u32::MAX);
         let one = |start: &u64| Chunk { start: *start, ranks: 1, rank };
@@ -61,7 +61,7 @@ impl Chunks {
         }
     }
 
-    /// What several ranks tell, put together.
+    /// Combines the messages of several ranks.
     pub fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
         match (Self::from_bytes(left), Self::from_bytes(right)) {
             (Some(left), Some(right)) => left.and(&right).bytes(),
@@ -69,7 +69,7 @@ impl Chunks {
         }
     }
 
-    /// What all ranks told together; `None` if one does not know its chunks.
+    /// The chunks of a combined message; `None` if a rank's chunks are unknown.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if !bytes.len().is_multiple_of(WIRE_BYTES) {
             return None;
@@ -168,7 +168,7 @@ impl Chunks {
         Exchanged::new(if self.is_empty() { vec![hull] } else { parts })
     }
 
-    /// How many chunks that `rank`, whose chunks are these, touches are outside `exchanged`.
+    /// The number of chunks of a rank, given by their `starts`, that are outside `exchanged`.
     pub fn outside(starts: &[u64], exchanged: &Exchanged) -> u64 {
         starts.iter().filter(|start| !exchanged.has(**start)).count() as u64
     }
@@ -217,7 +217,7 @@ impl Map for Chunks {
         self.0.get(self.0.partition_point(|chunk| chunk.start < offset)).map(|chunk| chunk.start)
     }
 
-    /// Chunks are cut at multiples of what the file system likes only.
+    /// Chunks are cut at multiples of the file system's unit only.
     fn rows(&self, _: u64) -> Option<(u64, u64)> {
         None
     }

@@ -8,12 +8,12 @@ pub struct Costs {
     mib: u8,
 }
 
-/// Names of file systems whose requests are calls into this computer's kernel and no more.
+/// Names of file systems that serve requests by calls into this computer's kernel alone.
 const LOCAL: &[&str] =
     &["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "exfat", "msdos"];
 
-/// A fixed time from which requests take long, in nanoseconds: so much can be copied meanwhile that
-/// their number counts, and not how evenly they are shared out.
+/// A fixed time from which requests are slow, in nanoseconds: so much can be copied meanwhile that
+/// the number of requests counts, and not how evenly they are shared out.
 pub const SLOW: u64 = 100_000;
 
 impl Costs {
@@ -23,8 +23,8 @@ impl Costs {
         Self { latency: code(latency), mib: code(mib) }
     }
 
-    /// What is assumed before anything was measured: entering the kernel and copying on a local
-    /// file system, else a round trip and the speed of a network.
+    /// The costs before any measurement: entering the kernel and copying on a local file system,
+    /// else a round trip and the speed of a network.
     #[inline]
     pub fn assumed(file_system: &str) -> Self {
         if is_local(file_system) {
@@ -97,30 +97,30 @@ fn value(code: u8) -> u64 {
     if exponent >= 2 { digits << (exponent - 2) } else { digits >> (2 - exponent) }
 }
 
-/// Bytes of a request to a file that drains what is staged, if they are adjacent.
+/// Bytes of a request to a file that drains adjacent staged bytes.
 pub const STAGED_REQUEST: u64 = 4 << 20;
 /// Nanoseconds for a MiB that is staged: it is copied twice more, once into new memory.
 const STAGED_MIB: u64 = 1_000_000;
 /// Nanoseconds for a piece that is staged.
 const STAGED_PIECE: u64 = 2_000;
 
-/// Nanoseconds that staging `bytes` in so many `pieces` takes.
+/// Nanoseconds to stage `bytes` in this number of `pieces`.
 fn staging(bytes: u64, pieces: u64) -> u128 {
     let copies = (u128::from(bytes) * u128::from(STAGED_MIB)) >> 20;
     copies + u128::from(pieces) * u128::from(STAGED_PIECE)
 }
 
-/// Whether `bytes` in so many `pieces` take less time if they are staged, and drained together with
-/// what is adjacent, where requests cost `costs`: straight to the file each piece is a request.
+/// Whether `bytes` in this number of `pieces` take less time if they are staged, and drained
+/// together with adjacent bytes, than if each piece is a request to the file at `costs`.
 pub fn is_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
     let latency = u128::from(costs.latency());
     let drained = u128::from(bytes) * latency / u128::from(STAGED_REQUEST);
     2 * staging(bytes, pieces) + drained <= latency * u128::from(pieces)
 }
 
-/// Whether each rank of a collective call had better stage its part, of so many `bytes` in so many
-/// `pieces`: that takes less than ranks wait for each other in an exchange, and together they make
-/// one request at least. Otherwise an exchange joins the pieces, and its requests may be staged.
+/// Whether each rank of a collective call should stage its part of `bytes` in `pieces`: that takes
+/// less time than ranks wait for each other in an exchange, and together they make one request at
+/// least. Otherwise an exchange joins the pieces, and its requests may be staged.
 pub fn are_parts_worth_staging(costs: Costs, bytes: u64, pieces: u64) -> bool {
     costs.is_slow() && staging(bytes, pieces) <= u128::from(SLOW)
 }

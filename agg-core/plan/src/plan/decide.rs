@@ -12,7 +12,7 @@ const WRITE_PIECE: u64 = 64 << 10;
 /// The same for pieces that no other rank's pieces lie between, with [`BRIEF`] requests: nothing
 /// can be joined but the ends of neighbours.
 const SEPARATE_PIECE: u64 = 4 << 10;
-/// Requests of at least so many bytes are worth their fixed time anywhere.
+/// Requests of at least this length are worth their fixed time anywhere.
 const LONG: u64 = 1 << 20;
 /// Requests with a fixed time up to this one, in nanoseconds, are as cheap as they get.
 const PROMPT: u64 = 5_000;
@@ -24,7 +24,7 @@ const BRIEF: u64 = 100_000;
 /// them on.
 const SLOW_MIB: u64 = 600_000;
 
-/// What is asked for in a call, besides the data; equal on all ranks.
+/// The conditions of a call, besides the data; equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
     /// The hint `romio_cb_read` or `romio_cb_write`.
@@ -40,14 +40,14 @@ pub struct Wishes {
     pub together: bool,
     /// The file is a blob container that every rank can open: each appends to a log of its own.
     pub logs: bool,
-    /// What each rank writes may be staged, where all ranks see it.
+    /// The writes of each rank may be staged, where all ranks see them.
     pub staged: bool,
 }
 
 /// How a collective call is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Some rank's arguments are wrong: nobody begins to access the file.
+    /// Some rank's arguments are wrong: no rank begins to access the file.
     Fail,
     /// No rank has data.
     Nothing,
@@ -60,14 +60,14 @@ pub enum Method {
 /// A method, and the rule that chose it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is done.
+    /// The method.
     pub method: Method,
-    /// Why.
+    /// The reason for it.
     pub reason: Reason,
 }
 
-/// Chooses the method for a call from what all ranks bring and what is asked for. Where hints say
-/// nothing, the cost of requests decides, as the rank that has found it highest tells it.
+/// Chooses the method for a call from the summaries of all ranks and the conditions of the call. If
+/// hints say nothing, the cost of requests decides, as measured by the rank with the highest cost.
 ///
 /// Ranks that access the file each for itself may write bytes that others write too: such a call
 /// has no defined result in any case (MPI-4.1, 14.6.1), unless the file is in atomic mode.

@@ -1,14 +1,14 @@
-//! File domains: which aggregator is in charge of which part of the file in one call.
+//! File domains: the part of the file of each aggregator in one call.
 
 use super::borders::{self, Guide};
 use aggio_base::Extent;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Equal parts of a range of the file, with borders at multiples of what the file system likes.
+/// Equal parts of a range of the file, with borders at multiples of the file system's unit.
 ///
-/// A formula, not a list: every rank finds every border by itself. Where the file's format is known
-/// there is a list, one border for each aggregator, which every rank makes by itself.
+/// A formula, not a list: every rank computes every border by itself. If the file's format is known
+/// there is a list, one border for each aggregator, which every rank computes by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domains {
     hull: Extent,

@@ -1,7 +1,7 @@
-//! Who does what in a collective call: pure functions of numbers that every rank knows.
+//! Plans of collective calls: pure functions of numbers that are equal on every rank.
 //!
-//! Each rank describes its part of a call in a [`Summary`]. All ranks know the [`Total`] of all
-//! summaries and [`decide()`] alike, so no rank needs to tell another what it decided.
+//! Each rank describes its part of a call in a [`Summary`]. All ranks have the [`Total`] of all
+//! summaries and [`decide()`] alike, so no rank needs to send its decision to another.
 
 pub mod aggregators;
 mod borders;
@@ -31,7 +31,7 @@ use cost::Costs;
 /// A coarser grain than that of pages saves nothing.
 const MOST_GRAIN: u32 = 12;
 
-/// What one rank brings to a collective call.
+/// One rank's part of a collective call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The file bytes from the first to the last of the request; empty without data.
@@ -42,14 +42,14 @@ pub struct Summary {
     pub pieces: u64,
     /// The arguments were wrong; this rank moves nothing.
     pub failed: bool,
-    /// Which collective operation the rank is in, below 64: 0 is none that all ranks know. Ranks
-    /// in different operations must not go on.
+    /// The collective operation that the rank is in, below 64; 0 is none with a number on all
+    /// ranks. Ranks in different operations must not go on.
     pub kind: u8,
     /// The view's data may go back in the file or overlap itself: no aggregator can serve it.
     pub unordered: bool,
     /// All pieces start and end at multiples of 2 to this power.
     pub grain: u8,
-    /// What requests in the call's direction cost on this rank.
+    /// The cost of requests in the call's direction on this rank.
     pub figures: Costs,
     /// Whether the rank has already moved its bytes.
     pub ahead: Ahead,
@@ -57,12 +57,12 @@ pub struct Summary {
     pub more: bool,
     /// All its data bytes are zeros, which need not be stored where a file shows zeros anyway.
     pub zeros: bool,
-    /// The number of a past call that this rank's part repeats and of which it has kept what it
-    /// needs, below 2^48; 0 is none.
+    /// The number of a past call that this rank's part repeats and that it still has in its plan
+    /// cache, below 2^48; 0 is none.
     pub past: u64,
 }
 
-/// What a rank has done of a call before it tells the others of it.
+/// The speculative part of a call, done before the ranks meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ahead {
     /// Nothing.
@@ -70,7 +70,7 @@ pub enum Ahead {
     No,
     /// All of its part.
     Done,
-    /// It tried and failed; how, the ranks hear when they agree.
+    /// It tried and failed; the ranks receive the error when they agree.
     Failed,
 }
 
@@ -88,8 +88,8 @@ impl Summary {
     /// Number of bytes of the wire form.
     pub const WIRE_BYTES: usize = 43;
 
-    /// What a rank tells that moves `bytes` data bytes, not 0, from `position` of `view` on, if it
-    /// has measured nothing.
+    /// The summary of a rank without measurements that moves `bytes` data bytes, not 0, from
+    /// `position` of `view` on.
     pub fn of(view: &View, position: u64, bytes: u64, kind: u8) -> Self {
         Self {
             span: view.span(position, bytes),

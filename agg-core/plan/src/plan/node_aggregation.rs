@@ -1,18 +1,19 @@
-//! Node aggregation: which aggregators and which windows of shared memory data passes through.
+//! Node aggregation: the aggregators, and the windows of shared memory that data passes through.
 
 use super::{Domains, Guide, Sequence, Total};
 use crate::format::Map;
 
-/// Windows beyond this many times what the data would fill are mostly empty: not worth passing.
+/// If there are more windows than this many times those that the data fills, most are empty: not
+/// worth it.
 const SPARSE: u64 = 32;
 
 /// Windows that may be empty in any case.
 const FREE: u64 = 64;
 
-/// What is known of the file and its hints before a call; equal on all ranks.
+/// Properties of the file and its hints before a call; equal on all ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Premises<'a> {
-    /// What the file system stores, locks or stripes at a time, in bytes; 0 counts as 1.
+    /// The unit in which the file system stores, locks or stripes, in bytes; 0 counts as 1.
     pub unit: u64,
     /// The hint `romio_min_fdomain_size`.
     pub least: u64,
@@ -41,7 +42,7 @@ impl Premises<'_> {
 }
 
 /// The aggregators that get file domains, in the order of these, out of those `chosen` for the
-/// file; `node_of` tells the node of a rank.
+/// file; `node_of` maps a rank to its node.
 ///
 /// Every rank of an aggregator's node stores its windows, so one for each node is enough, unless
 /// ranks would wait for each other to fill windows longer than these take to be stored. Nodes come
@@ -60,8 +61,8 @@ pub fn aggregators(
 }
 
 impl Sequence {
-    /// The windows of a call with so many `aggregators`; `room` tells how many bytes a window may
-    /// have if pieces start and end at multiples of 2 to a power.
+    /// The windows of a call with this number of `aggregators`; `room` returns the largest size of
+    /// a window in bytes if pieces start and end at multiples of 2 to a power.
     ///
     /// Where a request takes long, file domains consist of whole windows: a few more bytes in a
     /// request cost nothing, while a second request, or a second client in a lock unit, does.

@@ -2,7 +2,7 @@
 
 use aggio_base::Extent;
 
-/// Spans of a file, of which only starts and ends are kept: two words each.
+/// Spans of a file; only starts and ends are kept, two words each.
 #[derive(Clone, Debug, Default)]
 pub struct Participants {
     starts: Vec<u64>,
@@ -28,7 +28,7 @@ impl Participants {
         if extent.is_empty() {
             return 0;
         }
-        // Whoever has ended before has also started.
+        // Spans that have ended before have also started.
         let started = self.starts.partition_point(|start| *start < extent.end());
         started - self.ends.partition_point(|end| *end <= extent.offset)
     }

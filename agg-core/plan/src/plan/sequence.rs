@@ -4,7 +4,7 @@ use super::Domains;
 use aggio_base::Extent;
 
 /// Numbered windows of equal size, at multiples of their size, cut at the borders of file domains.
-/// A number whose domain has no such window stands for an empty one.
+/// A number beyond the windows of its domain stands for an empty window.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     domains: Domains,
@@ -64,8 +64,8 @@ impl Sequence {
         if extent.is_empty() { 0 } else { self.index(extent, extent.end() - 1) + 1 }
     }
 
-    /// The place of the window with byte `offset` among those of its domain, whose bytes are
-    /// `domain`.
+    /// The place of the window with byte `offset` among those of its domain; `domain` is the
+    /// domain's extent.
     #[inline]
     pub fn index(&self, domain: Extent, offset: u64) -> u64 {
         offset / self.size - domain.offset / self.size

@@ -1,4 +1,4 @@
-//! What several ranks bring to a collective call, in a few numbers whatever their count.
+//! The summaries of several ranks combined in a few numbers, independent of the number of ranks.
 
 use super::Summary;
 use super::cost::Costs;
@@ -56,8 +56,8 @@ impl Total {
         }
     }
 
-    /// Puts groups together. Of spans in different groups only those are known to have a byte in
-    /// common that are too long to lie side by side.
+    /// Combines groups. Spans in different groups are known to have a byte in common only if they
+    /// are too long to lie side by side.
     pub fn join(groups: &[Self]) -> Self {
         let with_data = || groups.iter().filter(|group| group.ranks > 0);
         let sum = |value: fn(&Self) -> u64| {
@@ -89,7 +89,7 @@ impl Total {
         2 * u128::from(self.spans) < u128::from(self.hull.len) * u128::from(self.ranks)
     }
 
-    /// Whether hardly any gaps lie between what the ranks ask for.
+    /// Whether there are hardly any gaps between the requests of the ranks.
     #[inline]
     pub fn is_dense(&self) -> bool {
         is_dense(self.bytes, self.hull)
@@ -108,7 +108,7 @@ impl Total {
         ([hull.offset, hull.len, bytes, pieces, spans, ranks], flags)
     }
 
-    /// What [`Total::to_numbers`] made.
+    /// The inverse of [`Total::to_numbers`].
     pub fn from_numbers(numbers: [u64; 6], flags: u8) -> Self {
         let [offset, len, bytes, pieces, spans, ranks] = numbers;
         let [grain, latency, mib, _] = (ranks as u32).to_le_bytes();

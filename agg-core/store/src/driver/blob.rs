@@ -25,18 +25,18 @@ mod opening;
 #[cfg(test)]
 mod tests;
 
-/// The kind of storage; with the rules that say which new files become containers, and what
-/// requests to containers cost on each file system.
+/// The container kind of storage, with the rules that select which new files become containers, and
+/// the costs of requests to containers on each file system.
 #[derive(Debug)]
 pub struct Containers {
     rules: Arc<[BlobRule]>,
     meters: Arc<Meters>,
-    /// The directory of the node in which logs of containers wait that become sets.
+    /// The directory of the node for the logs of containers that become sets.
     stage: OnceLock<PathBuf>,
 }
 
 impl Containers {
-    /// Containers of which new ones are made by these rules.
+    /// Containers; new ones are made according to these rules.
     pub(super) fn new(rules: &[BlobRule], meters: Arc<Meters>) -> Self {
         Self { rules: rules.into(), meters, stage: OnceLock::new() }
     }
@@ -44,7 +44,7 @@ impl Containers {
     /// Lets logs of containers that become sets wait in the directory `place`, where writes to
     /// their files may be staged.
     pub fn stage_logs(&self, place: &Path) {
-        // Who has said so before counts.
+        // The first setting is kept.
         let _ = self.stage.set(place.to_path_buf());
     }
 
@@ -141,9 +141,8 @@ struct BlobFile {
     reader: RwLock<Option<Reader>>,
     /// Had at the first write: a rank that writes nothing leaves no log.
     writer: RwLock<Option<Writer>>,
-    /// How often the file was synchronised, and how often it had been when the logs themselves were
-    /// looked at last: other hosts may have written, and the counter that tells of writes is shared
-    /// on one host only.
+    /// How often the file was synchronised, and that number when the logs themselves were looked at
+    /// last: other hosts may have written, and the counter of writes is shared on one host only.
     syncs: AtomicU64,
     looked: AtomicU64,
     /// The same of the moment when the writer last looked which writes its own follow.
@@ -195,8 +194,8 @@ impl BlobFile {
         )
     }
 
-    /// What is written now follows what was there at the last synchronisation, on other
-    /// computers, too.
+    /// Orders later writes behind all those present at the last synchronisation, on other computers
+    /// too.
     fn follow(&self, writer: &Writer) -> Result<()> {
         let syncs = self.syncs.load(Ordering::Acquire);
         if self.container.may_be_stale() && self.followed.load(Ordering::Acquire) != syncs {
@@ -262,7 +261,7 @@ impl BlobFile {
     }
 }
 
-/// Lets `act` use what `slot` holds, which `make` makes at the first need.
+/// Calls `act` with the value in `slot`; `make` creates it at the first need.
 fn with<R, T>(
     slot: &RwLock<Option<R>>,
     make: impl FnOnce() -> Result<R>,
@@ -360,7 +359,8 @@ impl Driver for BlobFile {
 
     fn renew(&self) {
         if self.container.may_be_stale() {
-            // The next look is at the logs themselves, not at what others count in memory.
+            // Later reads look at the logs themselves, not at the counts of other processes in
+            // memory.
             self.syncs.fetch_add(1, Ordering::AcqRel);
             let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(reader) = &*reader {
@@ -370,8 +370,8 @@ impl Driver for BlobFile {
     }
 
     fn close(&self) -> Result<()> {
-        // Before the reader and the writer go: who makes another one has the lock that they are
-        // taken with.
+        // Set this before the reader and the writer are dropped: making another one takes the same
+        // lock.
         self.closed.store(true, Ordering::Release);
         drop(self.reader.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.write().unwrap_or_else(PoisonError::into_inner).take();
@@ -410,7 +410,7 @@ impl Driver for BlobFile {
         Offer::of(self.container.directory().as_raw_fd()).ok()
     }
 
-    /// The file system is that of the logs: requests cost what they cost there.
+    /// The file system is that of the logs, as requests have the costs of that file system.
     fn facts(&self) -> Facts {
         let name = || opening::file_system(self.container.directory().as_raw_fd());
         let file_system = self.file_system.get_or_init(name);

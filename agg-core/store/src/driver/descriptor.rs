@@ -1,4 +1,4 @@
-//! A descriptor of an open file, and what users of it have locked.
+//! A descriptor of an open file, and the ranges that its users have locked.
 
 use super::locks::HeldRanges;
 use super::os;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering::AcqRel, Ordering::Acquire};
 #[derive(Debug)]
 pub(super) struct Descriptor {
     fd: AtomicI32,
-    /// The open file description is another process' too, which locks do not tell apart.
+    /// The open file description is shared with another process, and locks do not separate the two.
     copied: bool,
     /// An open file description of our own, made for the first lock.
     own: OnceLock<Box<Descriptor>>,
@@ -30,7 +30,7 @@ impl Descriptor {
         Self { fd, copied, own, ranges }
     }
 
-    /// The number of a descriptor whose locks are this process' alone.
+    /// The number of a descriptor with locks of this process alone.
     pub(super) fn for_locks(&self) -> io::Result<RawFd> {
         let fd = self.get()?;
         if !self.copied {
@@ -66,7 +66,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`; this is the way out after an error.
+        // Callers that need the result call `close`; this handles exits after an error.
         let _ = self.close();
     }
 }

@@ -120,7 +120,7 @@ fn aligned_len(offset: u64, len: usize) -> Option<usize> {
     (offset.is_multiple_of(ALIGNMENT as u64) && len > 0).then_some(len)
 }
 
-/// `EINVAL` means that the device wants another alignment: switch off and take the ordinary way.
+/// `EINVAL` means that the device needs another alignment: switch off and take the ordinary way.
 fn unless_refused(result: io::Result<usize>, in_force: &AtomicBool) -> Option<io::Result<usize>> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

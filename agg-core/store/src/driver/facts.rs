@@ -1,4 +1,4 @@
-//! What the system tells about the file system under a file.
+//! Properties of the file system under a file, as the system reports them.
 
 use super::Facts;
 use super::descriptor::Descriptor;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub(super) struct Magic(OnceLock<Option<u32>>);
 
 impl Magic {
-    /// The type, if the system tells it.
+    /// The type, if the system reports it.
     pub(super) fn of(&self, descriptor: &Descriptor) -> Option<u32> {
         *self.0.get_or_init(|| descriptor.get().ok().and_then(magic))
     }
@@ -24,8 +24,8 @@ impl Magic {
     }
 }
 
-/// Asks the system; what it refuses to tell keeps its neutral value. `magic` is the type of the
-/// file system, 0 if it is not known, and `block_size` the file's.
+/// Queries the system; a property that is not available keeps its neutral value. `magic` is the
+/// type of the file system, 0 if it is not known, and `block_size` the file's.
 pub(super) fn of_descriptor(fd: RawFd, magic: u32, block_size: u64) -> Facts {
     let (unit, factor) = if magic == LUSTRE { lustre_layout(fd) } else { (0, 0) };
     Facts {

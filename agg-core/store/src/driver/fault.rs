@@ -62,7 +62,7 @@ fn plan_for(path: &str, rank: usize) -> Result<Plan> {
     }
 }
 
-/// Counts one open or delete of `path` by `rank`, and lets it fail if the plan says so.
+/// Counts one open or delete of `path` by `rank`, and makes it fail according to the plan.
 fn step_by_name(kind: FaultKind, call: &str, path: &str, rank: usize) -> Result<()> {
     let plan = plan_for(path, rank)?;
     let mut by_name = BY_NAME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,12 +76,12 @@ fn step_by_name(kind: FaultKind, call: &str, path: &str, rank: usize) -> Result<
     fail(verdict, call).map_err(|error| error.with_path(path))
 }
 
-/// A driver whose operations go wrong as a plan says.
+/// A driver that injects the faults of a plan.
 #[derive(Debug)]
 pub struct FaultDriver {
     inner: Box<dyn Driver>,
     plan: Mutex<Plan>,
-    /// What a file that looks as if it were on Lustre has for stripes.
+    /// The stripes of a file that looks as if it were on Lustre.
     stripes: Option<(u64, u32)>,
 }
 
@@ -130,7 +130,7 @@ impl Kind for Test {
         Ok(Box::new(FaultDriver::new(inner, plan_for(&how.path, how.rank)?)))
     }
 
-    /// A rank whose opens fail sees no file either.
+    /// A rank with failing opens sees no file either.
     fn sees(&self, how: &OpenHow) -> bool {
         let opened = step_by_name(FaultKind::Open, "open", &how.path, how.rank);
         opened.is_ok() && self.inner.sees(how)
@@ -145,7 +145,7 @@ impl Kind for Test {
 /// A system that looks like Lustre to the rank that creates a file.
 struct Pretended {
     plan: RefCell<Plan>,
-    /// What was asked for, which is what Lustre tells of the file.
+    /// The requested layout, which Lustre returns for the file.
     layout: RefCell<Vec<u8>>,
 }
 
@@ -165,7 +165,7 @@ impl striping::System for Pretended {
     }
 }
 
-/// Waits and fails as the verdict says. An interrupted system call other than a transfer is
+/// Waits and fails according to the verdict. An interrupted system call other than a transfer is
 /// repeated by every driver, so that `EINTR` is no failure here.
 fn fail(verdict: Verdict, call: &str) -> Result<()> {
     match pause(verdict).errno {
@@ -199,7 +199,7 @@ impl FaultDriver {
         fail(self.judge(kind, 0), call)
     }
 
-    /// One transfer of `len` bytes; `attempt` is told how many of them to try.
+    /// One transfer of `len` bytes; `attempt` gets the number of bytes to try.
     fn transfer(
         &self,
         kind: FaultKind,

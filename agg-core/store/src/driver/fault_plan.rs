@@ -1,4 +1,4 @@
-//! Plans of faults: which operation of which rank goes wrong, and how.
+//! Plans of faults: the operations of ranks that fail, and the kind of failure.
 //!
 //! ```text
 //! plan  = rule { ";" rule }
@@ -7,21 +7,21 @@
 //!                    (any if absent; fetch takes the descriptor of the rank that opened the file;
 //!                    stripe gives a new file its stripes)
 //!         rank=N     only on this rank
-//!         path=TEXT  only on files whose path contains TEXT
+//!         path=TEXT  only on files with TEXT in their path
 //!         nth=N      only the N-th operation of this kind (the first is 1)
 //!         every=N    each N-th operation of this kind
 //!         after=N    once N bytes have been moved by operations of this kind
 //!         times=N    at most N times (for nth: N operations in a row)
-//! what  : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
+//! fault : errno=NAME|number, short=N (move at most N bytes), delay=MILLISECONDS
 //!         fs=lustre  files look as if they were on Lustre: new ones get stripes
 //!         fs=timeless  changes of a file show in its size only, not in its times
-//!         fs=completing  what was written is complete at the last close only
+//!         fs=completing  writes are complete at the last close only
 //! ```
 //!
 //! Operations are counted per open file, rank and kind (opens, fetches and deletes per path and
-//! rank), so that a plan means the same in every run. `errno=EINTR` and short transfers are what
-//! any system may do at any time; the others are failures. `EINTR` without nth, every or times
-//! means `every=2`: a call that never gets through is repeated for ever.
+//! rank), so that a plan means the same in every run. `errno=EINTR` and short transfers may occur
+//! on any system at any time; the others are failures. `EINTR` without nth, every or times means
+//! `every=2`: a call that is always interrupted is repeated forever.
 
 use aggio_base::{Error, ErrorClass, Result};
 
@@ -95,7 +95,7 @@ pub(super) struct Rule {
     completing: bool,
 }
 
-/// The rules that concern one rank of one open file, and what has happened to it so far.
+/// The rules that concern one rank of one open file, and the counts of its operations so far.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     rules: Vec<(Rule, u64)>,
@@ -103,14 +103,14 @@ pub struct Plan {
     bytes: [u64; Kind::COUNT],
 }
 
-/// What the plan does to one operation.
+/// The effect of the plan on one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Fail with this code.
+    /// Fail with this error code.
     pub(super) errno: Option<i32>,
-    /// Move at most so many bytes.
+    /// Move at most this many bytes.
     pub(super) limit: u64,
-    /// Wait so many milliseconds first.
+    /// Wait this many milliseconds first.
     pub(super) delay: u64,
 }
 
@@ -172,7 +172,8 @@ fn errno(text: &str) -> Option<i32> {
 }
 
 impl Plan {
-    /// Reads a plan and keeps what concerns `rank` and `path`; `ErrorClass::Arg` if it is wrong.
+    /// Parses a plan and keeps the rules for `rank` and `path`; `ErrorClass::Arg` if it is
+    /// malformed.
     pub fn parse(text: &str, path: &str, rank: usize) -> Result<Self> {
         let mut plan = Plan::default();
         for rule in text.split(';').map(str::trim).filter(|rule| !rule.is_empty()) {
@@ -184,7 +185,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Counts one operation of `kind` that wants to move `len` bytes and says what becomes of it.
+    /// Counts one operation of `kind` on `len` bytes and returns the plan's effect on it.
     pub(super) fn next(&mut self, kind: Kind, len: u64) -> Verdict {
         let mut verdict = Verdict { errno: None, limit: u64::MAX, delay: 0 };
         self.operations[kind as usize] += 1;
@@ -196,7 +197,7 @@ impl Plan {
             }
             let room = rule.after.map_or(0, |after| after.saturating_sub(bytes));
             if room > 0 {
-                // A full disk takes what still fits before it complains.
+                // A full disk takes as many bytes as fit before it returns an error.
                 if len > room && rule.errno.is_some() {
                     verdict.limit = verdict.limit.min(room);
                 }
@@ -215,12 +216,12 @@ impl Plan {
         self.rules.iter().any(|(rule, _)| rule.lustre)
     }
 
-    /// Whether a file's times are not to tell of its changes.
+    /// Whether changes do not show in the file's times.
     pub(super) fn is_timeless(&self) -> bool {
         self.rules.iter().any(|(rule, _)| rule.timeless)
     }
 
-    /// Whether what was written is complete at the last close only.
+    /// Whether writes are complete at the last close only.
     pub(super) fn is_completing(&self) -> bool {
         self.rules.iter().any(|(rule, _)| rule.completing)
     }

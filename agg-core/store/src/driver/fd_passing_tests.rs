@@ -17,7 +17,7 @@ fn lazy(path: &str, offer: Option<Offer>) -> LazyDriver {
     LazyDriver::new(Arc::default(), how, facts, move || offer)
 }
 
-/// A file whose name is gone.
+/// A file without a name.
 fn lazy_without_name(path: &str, offer: Offer) -> LazyDriver {
     let facts = crate::driver::Facts::of_bytes("");
     LazyDriver::new(Arc::default(), how(path), facts, move || Some(offer))
@@ -101,7 +101,7 @@ fn a_descriptor_that_allows_too_little_is_not_taken_and_the_file_opened_anew() {
     assert_eq!(&back[..7], b"Xontent");
 }
 
-/// A process that has a file open, tells where, and waits to be killed.
+/// A process that has a file open, publishes its offer, and waits to be killed.
 fn process_with(path: &str, table: &NodeTable) -> libc::pid_t {
     let mut ready = [0i32; 2];
     // SAFETY: `ready` has room for two descriptors.

@@ -1,7 +1,7 @@
 //! The generic functions: complete transfers made of single attempts.
 //!
 //! An attempt may be short, or interrupted by a signal; both are continued here and nowhere else.
-//! An [`Outcome`] tells how many bytes really moved, also when a later attempt failed.
+//! An [`Outcome`] has the number of bytes really moved, also when a later attempt failed.
 
 use super::latency::Gauge;
 use super::{Driver, Outcome};
@@ -24,7 +24,7 @@ pub fn check_range(offset: u64, len: u64) -> Result<()> {
     }
 }
 
-/// One direction of transfer: its system call, its counters, and what moving nothing means.
+/// One direction of transfer: its system call, its counters, and the result of moving 0 bytes.
 struct Way<'a> {
     call: &'static str,
     counters: &'a Counters,

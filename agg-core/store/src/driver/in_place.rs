@@ -2,7 +2,7 @@
 
 use aggio_base::Extent;
 
-/// What is done with a range of a file [in place](super::Driver::in_place).
+/// The kind of access to a range of a file [in place](super::Driver::in_place).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace<'a> {
     /// Bytes are loaded.

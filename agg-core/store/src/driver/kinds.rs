@@ -18,8 +18,8 @@ impl Default for Drivers {
 }
 
 impl Drivers {
-    /// The drivers of this crate. New files that a rule of `rules` names become containers;
-    /// requests are timed, to learn what they cost, if `measures`.
+    /// The drivers of this crate. New files that match a rule of `rules` become containers;
+    /// requests are timed, to learn their cost, if `measures`.
     ///
     /// With `AGGIO_TEST_DRIVER=1` ordinary names belong to the test driver.
     pub fn new(rules: &[BlobRule], measures: bool) -> Self {
@@ -32,8 +32,8 @@ impl Drivers {
         Self { kinds, containers, meters, test }
     }
 
-    /// Adds files that programs exchange in memory; what the rules of `client` name, no other kind
-    /// gets.
+    /// Adds files that programs exchange in memory; names that match a rule of `client` are served
+    /// by no other kind.
     #[must_use]
     pub fn with_coupling(self, client: Client) -> Self {
         let posix = Posix::new(self.meters.clone());

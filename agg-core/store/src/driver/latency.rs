@@ -1,8 +1,8 @@
-//! Latency: what requests to a file system cost, learned from the requests that are made anyway.
+//! Latency: the cost of requests to a file system, learned from the requests that are made anyway.
 //!
-//! An engine has one meter for each file system. It takes the time of the first requests and later
-//! of few, and makes none of its own. What it keeps are medians, which follow each sample by a step
-//! of limited length: a request that happened to wait for a processor or a disk counts no more than
+//! An engine has one meter for each file system. It times the first requests and later a few of
+//! them, and makes none of its own. It keeps medians, and each sample moves a median by a step of
+//! limited length: a request that happened to wait for a processor or a disk counts no more than
 //! any other.
 
 use aggio_plan::plan::cost::{Costs, is_local};
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 const FIRST: u32 = 64;
 /// ... later ones now and then.
 const EVERY: u32 = 64;
-/// So many samples tell more than an assumption.
+/// Number of samples that are better than an assumption.
 const ENOUGH: u32 = 4;
 /// Samples after which a median moves by small steps.
 const COARSE: u32 = 16;
-/// Requests up to these lengths tell the fixed time of a request; longer ones the time for a byte.
+/// Requests up to these lengths determine the fixed time of a request; longer ones the time for a
+/// byte.
 const SHORT: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 
 /// The ways that requests take to one file system, each at its own cost.
@@ -43,13 +44,12 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// No meters yet. If they are not to take times (`measures`), costs stay what is assumed of
-    /// the file system.
+    /// No meters yet. Without `measures`, costs stay those assumed for the file system.
     pub(super) fn new(measures: bool) -> Self {
         Self { known: Mutex::default(), measures }
     }
 
-    /// The meter of a path to a device; `name` tells the file system's name if the device is new.
+    /// The meter of a path to a device; `name` returns the file system's name if the device is new.
     pub(super) fn of(&self, device: u64, path: Path, name: impl FnOnce() -> String) -> Arc<Meter> {
         let mut meters = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (device, path);
@@ -78,19 +78,19 @@ pub struct Gauge {
     requests: AtomicU32,
     measures: bool,
     medians: Mutex<Medians>,
-    /// [`Costs`], to be had without waiting.
+    /// [`Costs`], readable without a lock.
     figures: [AtomicU32; 2],
 }
 
 impl Meter {
-    /// A meter that knows no more than a file system's name.
+    /// A meter with the assumptions for a file system.
     pub fn new(file_system: &str) -> Self {
         Self::measuring(file_system, true)
     }
 
     fn measuring(file_system: &str, measures: bool) -> Self {
         let assumed = Costs::assumed(file_system);
-        // What a cache of this computer takes in hides what the servers are going to do with it.
+        // The time of a write to this computer's cache does not show the later cost on the servers.
         let local = is_local(file_system);
         let least = if local { 1 } else { assumed.latency() };
         let gauge = || Gauge::new(assumed, least, measures);
@@ -110,7 +110,7 @@ impl Gauge {
         Self { requests: AtomicU32::new(0), measures, medians: Mutex::new(medians), figures }
     }
 
-    /// What requests cost as far as is known.
+    /// The cost of requests, as far as it is known.
     pub fn figures(&self) -> Costs {
         Costs::from_bytes([0, 1].map(|kind: usize| self.figures[kind].load(Relaxed) as u8))
     }
@@ -130,7 +130,7 @@ impl Gauge {
 
     /// Learns that a request of `len` bytes took `time`.
     pub fn learn(&self, len: u64, time: Duration) {
-        // Whoever finds another thread here has nothing to say that is worth waiting for.
+        // If another thread holds the lock, skip this sample; it is not worth waiting for.
         let Ok(mut medians) = self.medians.try_lock() else { return };
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
         medians.learn(len, time);

@@ -26,7 +26,7 @@ pub struct LazyDriver {
     facts: Facts,
     /// Where the opener of this node left its descriptor, if there is one.
     offer: Box<dyn Fn() -> Option<Offer> + Send + Sync>,
-    /// Which file it is if nothing is offered, if that is known.
+    /// The identity of the file if nothing is offered, if it is known.
     expected: Option<Identity>,
     opened: OnceLock<Box<dyn Driver>>,
     /// One attempt at a time.
@@ -76,7 +76,7 @@ impl LazyDriver {
         }
         if self.opened.get().is_none() {
             let driver = self.open().map_err(|error| error.with_path(&self.how.path))?;
-            // Nobody else has put one there: the guard is ours.
+            // No other thread has put one there: the guard is ours.
             let _ = self.opened.set(driver);
         }
         let lost = || Error::new(ErrorClass::Intern, "an opened file is lost");
@@ -91,7 +91,8 @@ impl LazyDriver {
             Err(why) => why,
         };
         let named = self.by_name(Some(offer.identity));
-        // What the other way met is the reason for taking this one.
+        // An I/O error while taking the descriptor is the reason for opening by name, so report
+        // that one.
         named.map_err(|error| if why.class() == ErrorClass::Io { why } else { error })
     }
 
@@ -111,7 +112,7 @@ impl std::fmt::Debug for LazyDriver {
 }
 
 impl LazyDriver {
-    /// Nobody opens the file any more; `close` ends it where it is open.
+    /// Prevents later opens; `close` ends the file if it is open.
     fn end(&self, close: impl FnOnce(&dyn Driver) -> Result<()>) -> Result<()> {
         let _guard = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         self.closed.store(true, Ordering::Release);
@@ -201,7 +202,7 @@ impl Driver for LazyDriver {
         }
     }
 
-    /// Who never opened the file has written nothing that could be lost.
+    /// A rank that never opened the file has written nothing to synchronise.
     fn sync(&self) -> Result<()> {
         self.opened.get().map_or(Ok(()), |driver| driver.sync())
     }
@@ -245,7 +246,7 @@ impl Driver for LazyDriver {
         self.get().ok().and_then(|driver| driver.stamp())
     }
 
-    /// Without opening it: what its opener offers.
+    /// Returns the identity offered by the opener, without opening the file.
     fn identity(&self) -> Option<Identity> {
         match self.opened.get() {
             Some(driver) => driver.identity(),

@@ -94,7 +94,7 @@ const APART: u64 = 1 << 62;
 /// another host holds one that conflicts.
 ///
 /// # Errors
-/// `UnsupportedOperation` if the file system has no locks; else what the system says.
+/// `UnsupportedOperation` if the file system has no locks; else the system's error.
 pub(super) fn try_lock(
     descriptor: &Descriptor,
     extent: Extent,
@@ -102,7 +102,7 @@ pub(super) fn try_lock(
 ) -> Result<Option<Box<dyn LockGuard>>> {
     let stand_in = Extent::new(APART + extent.offset.min(APART - 1), extent.len);
     let opened = descriptor.get().and_then(|fd| os::reopen(fd, os::access_mode(fd)?));
-    // SAFETY: nobody else has the descriptor.
+    // SAFETY: the descriptor is new and has no other owner.
     let own = opened.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     let taken = own.and_then(|own| try_lock_alone(own, stand_in, exclusive));
     taken.map_err(|cause| match cause.raw_os_error() {

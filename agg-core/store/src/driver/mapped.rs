@@ -1,24 +1,24 @@
 //! Ranges of a file as memory: pieces are stored to it and loaded from it, and not a byte between
 //! them is touched.
 //!
-//! The mapping is shared, so that whatever another process writes into the gaps meanwhile stays.
-//! Its pages are had before anything is copied, and a page that vanishes during the copy
-//! ([`sigbus`]) makes the copy worthless, not the process end.
+//! The mapping is shared, so bytes that another process writes into the gaps meanwhile stay. Its
+//! pages are allocated before anything is copied, and a page that vanishes during the copy
+//! ([`sigbus`]) invalidates the copy instead of ending the process.
 
 use super::{os, sigbus};
 use aggio_base::Extent;
 use std::io;
 use std::os::fd::RawFd;
 
-/// File systems whose mappings are coherent with reads and writes, and where allocated storage is
-/// kept for the bytes it was allocated for (not so on file systems that copy on write).
+/// File systems with mappings that are coherent with reads and writes, and with allocated storage
+/// that stays with its bytes (not so on file systems that copy on write).
 const SUITABLE: &[&str] = &["ext4", "xfs", "tmpfs"];
 
-/// The suitable ones that need not be told of a page's first change: a page that was got for
+/// The suitable ones that need no notification of a page's first change: a page that was mapped for
 /// reading can be stored to.
 const UNTOLD: &[&str] = &["tmpfs"];
 
-/// For what pages of the file may be mapped: not where transfers are to go past them.
+/// The directions in which pages of the file may be mapped: none where transfers bypass the cache.
 #[derive(Debug)]
 pub(super) struct Mappable {
     pub(super) loads: bool,
@@ -26,7 +26,7 @@ pub(super) struct Mappable {
 }
 
 impl Mappable {
-    /// What a descriptor with this access mode allows.
+    /// The directions that a descriptor with this access mode allows.
     pub(super) fn with(access: i32) -> Self {
         Self { loads: access != libc::O_WRONLY, stores: access == libc::O_RDWR }
     }
@@ -41,7 +41,7 @@ pub(super) fn is_suitable(file_system: &str) -> bool {
 /// that it stored is in the file. The file ends behind `extent` then, or further on.
 ///
 /// # Errors
-/// What the system says if the bytes cannot be had as memory; `copy` was not run.
+/// The system's error if the bytes cannot be mapped; `copy` was not run.
 pub(super) fn store(
     fd: RawFd,
     file_system: &str,
@@ -64,7 +64,7 @@ pub(super) fn store(
 /// would take memory for them.
 ///
 /// # Errors
-/// What the system says if the bytes cannot be had as memory; `copy` was not run.
+/// The system's error if the bytes cannot be mapped; `copy` was not run.
 pub(super) fn load(fd: RawFd, extent: Extent, copy: &mut dyn FnMut(*mut u8)) -> io::Result<bool> {
     let stat = os::fstat(fd)?;
     let stored = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);

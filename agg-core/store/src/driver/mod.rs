@@ -48,7 +48,7 @@ pub use in_place::InPlace;
 pub use lazy::LazyDriver;
 pub use striping::{Striped, Striping};
 
-/// The name of the file system whose files have stripes that a program can choose.
+/// The name of the file system with stripes that a program can choose.
 pub const STRIPED: &str = aggio_base::file_systems::LUSTRE_NAME;
 pub use blob::Containers;
 pub use table::{Drivers, Kind};
@@ -56,7 +56,7 @@ pub use table::{Drivers, Kind};
 /// Opens a file with the drivers of this crate alone, where no new file becomes a container.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
     Drivers::default().open(how)
 }
@@ -64,15 +64,15 @@ pub fn open(how: &OpenHow) -> Result<Box<dyn Driver>> {
 /// Deletes a file with the drivers of this crate alone.
 ///
 /// # Errors
-/// What the system says; `ErrorClass::NoSuchFile` if there is none.
+/// The system's error; `ErrorClass::NoSuchFile` if there is none.
 pub fn delete(name: &str, rank: usize) -> Result<()> {
     Drivers::default().delete(name, rank)
 }
 
 /// How to open one file on one rank.
 ///
-/// This says what the system shall do; what the access mode of the caller means for several ranks
-/// (who creates, where the file pointer starts, what append means) is decided above.
+/// These are instructions for the system. The layer above decides the meaning of the caller's
+/// access mode for several ranks (the rank that creates, the start of the file pointer, append).
 #[derive(Clone, Debug, Default)]
 pub struct OpenHow {
     /// File name, possibly with a driver prefix such as `ufs:`.
@@ -108,9 +108,9 @@ pub struct OpenHow {
 pub struct Staging {
     /// This opener makes the stage if there is none; the others join it.
     pub first: bool,
-    /// Writes are staged whatever that costs.
+    /// Writes are staged regardless of cost.
     pub always: bool,
-    /// When what is staged goes into the file.
+    /// When staged bytes go into the file.
     pub drain: Drain,
     /// Bytes of one rank that may be staged.
     pub each: u64,
@@ -118,8 +118,8 @@ pub struct Staging {
     pub limit: u64,
     /// Bytes of all ranks that may be staged in memory.
     pub in_memory: u64,
-    /// All openers see the stage. Otherwise nothing is staged, and what others have left is in the
-    /// file before it is open.
+    /// All openers see the stage. Otherwise nothing is staged, and bytes left in an earlier stage
+    /// are moved into the file before it is open.
     pub shared: bool,
     /// All processes that may access the file run on this node.
     pub local: bool,
@@ -136,10 +136,10 @@ pub struct Stamp {
     pub changed: i128,
 }
 
-/// What a data operation moved, and how it ended.
+/// Bytes moved by a data operation, and its result.
 ///
-/// `bytes` is the truth also when `result` is an error: so many bytes were stored (or delivered)
-/// before or in spite of it.
+/// `bytes` is the truth also when `result` is an error: that number of bytes was stored (or
+/// delivered) before the error or in spite of it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Bytes moved.
@@ -161,7 +161,7 @@ pub struct Facts {
     pub has_logs: bool,
     /// Small writes are staged, where each process of the node sees them.
     pub is_staged: bool,
-    /// Each node has memory of its own, whose bytes meet when the file is synchronised or closed.
+    /// Each node has memory of its own, merged when the file is synchronised or closed.
     pub is_by_node: bool,
     /// Name shown to users, for example `tmpfs` or `ext4`.
     pub file_system: String,
@@ -200,7 +200,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// The driver's name, as in the driver table.
     fn name(&self) -> &'static str;
 
-    /// What became of the stripes that were asked for.
+    /// Whether the requested stripes were set.
     fn striped(&self) -> Striped {
         Striped::default()
     }
@@ -230,10 +230,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Gives `copy` the address of the first byte of `extent`, a range of the file as memory, for
     /// this access. Other processes store into it meanwhile.
     ///
-    /// Returns whether what was copied is (or was) the content of the file, which then reaches to
-    /// the end of `extent` at least. If not, that is no error: `copy` may have been run or not, and
-    /// the caller moves all its bytes by requests and learns why. A driver without memory that is a
-    /// file does nothing.
+    /// Returns whether the copied bytes are (or were) the content of the file, which then reaches
+    /// to the end of `extent` at least. If not, that is no error: `copy` may have been run or not,
+    /// and the caller moves all its bytes by requests and gets the error there. A driver without
+    /// memory mappings does nothing.
     fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
         let _ = (extent, access, copy);
         false
@@ -286,14 +286,14 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Makes all completed writes durable.
     fn sync(&self) -> Result<()>;
 
-    /// Drops what this computer keeps of the file where another computer may have changed it
-    /// unnoticed: the next reads ask the file system. Costs nothing where that cannot be.
+    /// Drops pages that this computer caches of the file if another computer may have changed it
+    /// unnoticed: the next reads go to the file system. Costs nothing where that is impossible.
     fn renew(&self) {}
 
-    /// Closes the file and reports what the system reports; the driver is unusable afterwards.
+    /// Closes the file and returns the system's error; the driver is unusable afterwards.
     fn close(&self) -> Result<()>;
 
-    /// What shall become of the file once all ranks have closed it, and what this rank brings.
+    /// The form that the file takes once all ranks have closed it, and this rank's data for it.
     fn sealing(&self) -> Option<Sealing> {
         None
     }
@@ -303,7 +303,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// What the planner may know about the file system.
+    /// Properties of the file system for the planner.
     fn facts(&self) -> Facts;
 
     /// Where the cost of requests is learned, if the driver lets that be done.
@@ -311,13 +311,13 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// What changes when anybody changes the file, as far as this computer hears of it; `None` if
-    /// nothing does so, or if the file has changed so lately that the next change might not show.
+    /// Differs after every change of the file that this computer can see; `None` if there is no
+    /// stamp, or if the file has changed so recently that the next change might not show.
     fn stamp(&self) -> Option<Stamp> {
         None
     }
 
-    /// What was counted of requests that belong to no call, such as those of a close.
+    /// Counts of requests that belong to no call, such as those of a close.
     fn background(&self) -> Option<Totals> {
         None
     }
@@ -327,7 +327,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         (false, false)
     }
 
-    /// Which file it is; `None` if the driver does not know.
+    /// The identity of the file; `None` if the driver has none.
     fn identity(&self) -> Option<Identity> {
         None
     }
@@ -344,13 +344,13 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     }
 
     /// Whether the last [`Driver::close`] can fail although [`Driver::close_but_offer`] has not,
-    /// because only then what was written is complete.
+    /// because writes are complete only then.
     fn completes_at_close(&self) -> bool {
         false
     }
 
-    /// As [`Driver::close`], where bytes of other ranks may be missing because they cannot be
-    /// reached: whoever gets the file only when it is complete does not get it.
+    /// As [`Driver::close`], if bytes of other ranks may be missing because they cannot be reached:
+    /// a driver that publishes complete files only does not publish this one.
     fn close_incomplete(&self) -> Result<()> {
         self.close()
     }
@@ -364,20 +364,20 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// no byte of it is stored: without writing these, and without changing any byte that another
     /// process stores meanwhile.
     ///
-    /// Returns the part of which that is true. The rest reads as before, and the caller writes it.
+    /// Returns the part that now reads as zeros. The rest is unchanged, and the caller writes it.
     fn reserve_zeros(&self, extent: Extent) -> Extent {
         Extent::new(extent.offset, 0)
     }
 
-    /// Whether this is a file that ends at or before `offset` now, whatever caches say, and that
+    /// Whether this is a file that ends at or before `offset` now, regardless of caches, and that
     /// shows zeros in front of bytes that are written behind its end.
     fn ends_by(&self, offset: u64) -> bool {
         let _ = offset;
         false
     }
 
-    /// Whether the file has bytes behind `offset` as far as this computer knows without asking,
-    /// those included that it may not have stored yet. Who has not opened it knows none.
+    /// Whether the file has bytes behind `offset` as far as this computer knows without a request,
+    /// including bytes that it may not have stored yet. Returns false if the file is not open.
     fn knows_bytes_behind(&self, offset: u64) -> bool {
         self.size().map_or(true, |end| end > offset)
     }
@@ -399,10 +399,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Lets a file that ends at or before the start of `extent` end where `extent` does, and show
-    /// zeros there: with storage for them where the file system can reserve it, elsewhere as a
-    /// hole, of which only the last byte is written, if there is plenty of room. `false` if the
-    /// caller has to write the zeros, which also tells what is wrong.
+    /// Extends a file that ends at or before the start of `extent` to the end of `extent`, with
+    /// zeros there: with storage for them where the file system can reserve it, elsewhere, if there
+    /// is plenty of room, as a hole, by writing its last byte. Returns `false` if the caller has to
+    /// write the zeros; that write then reports any error.
     fn extend_with_zeros(&self, extent: Extent, counters: &Counters) -> bool {
         if extent.is_empty() || !self.ends_by(extent.offset) {
             return false;
@@ -431,11 +431,11 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     }
 
     /// Takes the lock on `extent` that an access in atomic mode needs, against other ranks on this
-    /// and on other hosts; `None` if another one conflicts. Knows nothing of those of
+    /// and on other hosts; `None` if another one conflicts. Independent of the locks of
     /// [`Driver::lock`].
     ///
     /// # Errors
-    /// `UnsupportedOperation` if the file has no locks that hosts share; what the system says.
+    /// `UnsupportedOperation` if the file has no locks that hosts share; the system's error.
     fn try_lock(
         &self,
         extent: Extent,

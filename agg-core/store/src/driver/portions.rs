@@ -100,7 +100,7 @@ impl Portion<'_> {
 type Load<'a> = dyn FnMut(&mut [u8], &[Extent]) -> Outcome + 'a;
 
 /// Reads the bytes of `view` from data byte `pos` on into `memory`: `load` gets room for ranges of
-/// the file, until it fails or tells of fewer bytes, because the file ends.
+/// the file, until it fails or returns fewer bytes, because the file ends.
 ///
 /// # Errors
 /// That of `load`; `Arg` if a piece ends behind the largest file; `NoMem`.
@@ -146,7 +146,7 @@ fn read_portions(
     }
 }
 
-/// Extents, and what is left of the last one.
+/// Extents, and the rest of the last one.
 struct Cut<I>(I, Option<Extent>);
 
 impl<I: Iterator<Item = Extent>> Cut<I> {
@@ -176,7 +176,7 @@ mod tests {
     use aggio_types::datatype::Datatype;
     use aggio_types::view::Representation;
 
-    /// What is stored of `len` bytes that alternate with gaps of one byte, in which requests.
+    /// Stores `len` bytes that alternate with gaps of one byte; returns the file and its requests.
     fn stored(len: usize) -> (Vec<u8>, Vec<usize>) {
         let piece = Datatype::bytes(1).resized(0, 2).unwrap();
         let view = View::new(7, Datatype::bytes(1), piece, Representation::Native, true).unwrap();
@@ -227,8 +227,8 @@ mod tests {
         View::new(7, Datatype::bytes(1), piece, Representation::Native, true).unwrap()
     }
 
-    /// What is loaded of a file of `size` bytes, each its own offset modulo 251, into `memory` of
-    /// `len` bytes of zeros; the lengths of the requests, and how many bytes the outcome tells.
+    /// Loads a file of `size` bytes, each its own offset modulo 251, into `memory`; returns the
+    /// lengths of the requests, and the number of bytes in the outcome.
     fn loaded(memory: &Memory, size: u64) -> (Vec<usize>, u64) {
         let mut requests = Vec::new();
         let outcome = read_in_portions(&comb(), 0, memory, &mut |buffer, ranges| {

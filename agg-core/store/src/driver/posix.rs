@@ -30,7 +30,7 @@ const COARSE: i128 = 2_000_000_000;
 struct PosixFile {
     descriptor: Arc<Descriptor>,
     direct: Option<Direct>,
-    /// What the system told when the file was opened, and does not change.
+    /// Properties that the system reported at open and that do not change.
     identity: Identity,
     block_size: u64,
     facts: OnceLock<Facts>,
@@ -54,7 +54,7 @@ fn c_path(path: &str) -> Result<CString> {
     CString::new(path).map_err(|_| bad("contains a zero byte"))
 }
 
-/// The kind of storage; with what requests to each file system cost.
+/// The POSIX kind of storage, with the costs of requests to each file system.
 #[derive(Clone, Debug)]
 pub(super) struct Posix {
     meters: Arc<Meters>,
@@ -65,7 +65,7 @@ impl Kind for Posix {
         "posix"
     }
 
-    /// Those that ROMIO knows: programs and job scripts carry them.
+    /// The prefixes of ROMIO: programs and job scripts contain them.
     fn prefixes(&self) -> &'static [&'static str] {
         &[
             "ufs:", "nfs:", "xfs:", "pfs:", "piofs:", "pvfs:", "pvfs2:", "panfs:", "gpfs:",
@@ -73,7 +73,7 @@ impl Kind for Posix {
         ]
     }
 
-    /// `O_APPEND` is never used, because it would change what `pwrite` means.
+    /// `O_APPEND` is never used, because it would change the meaning of `pwrite`.
     fn open(&self, _: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
         self.open_by(how, &striping::Real)
     }
@@ -87,7 +87,8 @@ impl Kind for Posix {
         refuse_directory(&stat).map_err(|error| Error::os("adopt", &error))?;
         let descriptor = Descriptor::with(fd.into_raw_fd(), copied);
         let file = PosixFile::new(how, descriptor, access, &stat, &self.meters);
-        // Whose descriptor this is has dropped what this computer kept of the file.
+        // The owner of a copied descriptor has already dropped this computer's cached pages of the
+        // file.
         if !copied {
             file.renew();
         }
@@ -109,7 +110,7 @@ impl Posix {
         Self { meters }
     }
 
-    /// Opens a file, of which a new one gets its stripes from this system.
+    /// Opens a file; a new one gets its stripes from `system`.
     pub(super) fn open_by(
         &self,
         how: &OpenHow,
@@ -181,8 +182,8 @@ pub(super) fn sees(how: &OpenHow) -> bool {
 }
 
 impl PosixFile {
-    /// An open file, of which the system told `stat`; `access` is what its descriptor allows. What
-    /// this computer keeps of it may be old.
+    /// An open file with the properties `stat`; `access` is the access mode of its descriptor. This
+    /// computer's cached pages of it may be stale.
     fn new(
         how: &OpenHow,
         descriptor: Descriptor,
@@ -234,7 +235,7 @@ impl PosixFile {
 
     /// Extends the file to `size` with stored zeros, without `fallocate`.
     ///
-    /// Appending cannot overwrite what another process has written behind the old end.
+    /// Appending cannot overwrite bytes that another process has written behind the old end.
     fn append_zeros(&self, size: u64) -> Result<()> {
         let zeros = vec![0u8; 1 << 20];
         loop {
@@ -299,7 +300,7 @@ impl Driver for PosixFile {
         if !mappable || extent.is_empty() || !mapped::is_suitable(file_system) {
             return false;
         }
-        // Whatever went wrong: the caller moves the bytes by requests and learns why.
+        // On any error the caller moves the bytes by requests and gets the error there.
         let result = match stores {
             true => mapped::store(fd, file_system, extent, copy),
             false => mapped::load(fd, extent, copy),
@@ -404,14 +405,15 @@ impl Driver for PosixFile {
     }
 
     fn close_but_offer(&self) -> Result<()> {
-        // The system tells who closes a copy what it tells who closes the last one.
+        // Closing a copy returns the same errors as closing the last descriptor.
         match self.descriptor.get().and_then(os::duplicate) {
             Ok(copy) => {
                 let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
                 let closed = os::close(copy.into_raw_fd());
                 closed.and(direct).map_err(|error| Error::os("close", &error))
             }
-            // No descriptor is left for a copy: who comes now has to open the file by its name.
+            // No descriptor is left for a copy: other processes have to open the file by its name
+            // now.
             Err(_) => self.close(),
         }
     }

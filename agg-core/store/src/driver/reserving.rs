@@ -1,42 +1,43 @@
-//! Storage for zeros that nobody writes.
+//! Storage for zeros that are not written.
 
 use aggio_base::{Extent, os};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// File systems tell holes in units of this many bytes, or of fewer.
+/// File systems report holes in units of this many bytes, or of fewer.
 const BLOCK: u64 = 4096;
 
-/// What is left out is at most this part of the room that there is.
+/// At most this fraction of the free room is left without storage.
 const PLENTY: u64 = 4;
 
-/// What is known of a file whose holes get storage.
+/// State of a file in which holes get storage.
 #[derive(Debug, Default)]
 pub(super) struct Reserving {
     /// The file system has said that it cannot.
     is_impossible: AtomicBool,
     /// Where the file ended when that was asked last; 0 if it never was.
     end: AtomicU64,
-    /// Bytes of zeros that nobody wrote and for which no storage is reserved, at most: most of them
+    /// Upper bound of the bytes of zeros that were not written and have no storage: most of them
     /// have been written over since.
     unreserved: AtomicU64,
 }
 
 impl Reserving {
     /// Gives storage to `extent` of a file, or to the whole blocks in it, if nothing is stored
-    /// there: what now shows zeros and has storage.
+    /// there. Returns the part that now shows zeros and has storage.
     pub(super) fn zeros(&self, fd: RawFd, extent: Extent) -> Extent {
         self.by(extent, |part| {
             let stored = os::next_data(fd, part.offset)?;
             let is_hole = !part.is_empty() && stored.is_none_or(|at| at >= part.end());
-            // It leaves alone what is stored by now. If it fails, a write will tell why.
+            // It does not change bytes stored meanwhile. If it fails, a write will report the
+            // error.
             if is_hole { os::fallocate(fd, part, false).map(|()| true) } else { Ok(false) }
         })
     }
 
-    /// Whether this is a plain file that ends at or before `offset` now. What was behind the end
-    /// once is not asked about again for bytes in front of it.
+    /// Whether this is a plain file that ends at or before `offset` now. If an earlier query found
+    /// the end behind `offset`, the file system is not queried again.
     pub(super) fn ends_by(&self, fd: RawFd, offset: u64) -> bool {
         if offset < self.end.load(Ordering::Relaxed) {
             return false;
@@ -49,8 +50,8 @@ impl Reserving {
     }
 
     /// Counts `len` bytes more as not written, if the file system has [`PLENTY`] times the room
-    /// that all of these take; whether it has. Where room is short, writes have to tell when it
-    /// ends.
+    /// that all of these take; returns whether it has. If room is short, writes must report its
+    /// end.
     pub(super) fn claim_room(&self, fd: RawFd, len: u64) -> bool {
         let Ok(facts) = os::fstatfs(fd) else { return false };
         let block = u64::try_from(facts.f_bsize).unwrap_or(0);

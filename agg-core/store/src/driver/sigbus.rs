@@ -1,10 +1,10 @@
 //! Copies to and from mapped pages of a file that may disappear (`SIGBUS`).
 //!
-//! Where a page of a mapping cannot be had (somebody cut the file off, the disk is full or fails),
+//! If a page of a mapping cannot be provided (the file was truncated, the disk is full or fails),
 //! the system sends `SIGBUS`, which ends the process. While a guarded copy runs, a handler puts a
-//! page of plain memory in the place of the lost one and notes it: the copy ends as if nothing
-//! had happened, and its caller is told that it is worth nothing. Any other `SIGBUS` goes to the
-//! handler that the program had before.
+//! page of plain memory in the place of the lost one and notes it: the copy runs to its end, and
+//! its caller gets the result that it is invalid. Any other `SIGBUS` goes to the handler that the
+//! program had before.
 
 use super::os;
 use std::mem::MaybeUninit;
@@ -24,7 +24,7 @@ struct Watch {
     lost: AtomicBool,
 }
 
-/// What the handler looks at, without locks and without memory of the thread.
+/// The mappings that the handler checks, without locks and without memory of the thread.
 static WATCHES: [Watch; MOST] = [const {
     Watch {
         taken: AtomicBool::new(false),
@@ -35,7 +35,7 @@ static WATCHES: [Watch; MOST] = [const {
 }; MOST];
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// How many copies want the handler, and what was there before it.
+/// The number of copies that need the handler.
 struct Handler {
     users: usize,
 }
@@ -44,8 +44,8 @@ static HANDLER: Mutex<Handler> = Mutex::new(Handler { users: 0 });
 static mut BEFORE: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
 
 /// Runs `copy`, which may touch the pages of a mapping at `range`; whether all of them were there.
-/// If not, what it has read is worth nothing, and what it has stored may be lost. `copy` is not
-/// run if it cannot be guarded.
+/// If not, the bytes that it has read are invalid, and those that it has stored may be lost. `copy`
+/// is not run if it cannot be guarded.
 pub fn guarded(range: Range<usize>, copy: impl FnOnce()) -> bool {
     let Some(guard) = Guard::over(range) else { return false };
     compiler_fence(SeqCst);
@@ -96,7 +96,7 @@ fn install() -> bool {
             return false;
         }
     } else if !is_ours() {
-        // Somebody else has taken over meanwhile: no copy can be guarded.
+        // Another library has taken over meanwhile: no copy can be guarded.
         return false;
     }
     handler.users += 1;
@@ -105,7 +105,7 @@ fn install() -> bool {
 
 /// Whether the handler in force is this one.
 fn is_ours() -> bool {
-    // SAFETY: all-zero bytes are a valid `sigaction`, and the call fills in what is in force.
+    // SAFETY: all-zero bytes are a valid `sigaction`, and the call fills in the current one.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut now) == 0
@@ -113,7 +113,7 @@ fn is_ours() -> bool {
     }
 }
 
-/// Takes the handler out of force with its last user, unless somebody else has.
+/// Removes the handler with its last user, unless another one is in force.
 fn remove() {
     let mut handler = HANDLER.lock().unwrap_or_else(PoisonError::into_inner);
     handler.users -= 1;
@@ -122,14 +122,14 @@ fn remove() {
     }
 }
 
-/// Puts in force what was there before the handler. Safe in a handler.
+/// Restores the handler that was in force before. Safe in a handler.
 fn restore() {
     // SAFETY: `BEFORE` was filled before our handler came into force, and does not change while
     // it is.
     unsafe { libc::sigaction(libc::SIGBUS, (&raw const BEFORE).cast(), ptr::null_mut()) };
 }
 
-/// The handler: calls nothing but what a handler may.
+/// The handler: calls only async-signal-safe functions.
 extern "C" fn on_lost_page(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the system supplies the information; the number of the last error is this thread's.
     let (address, sent, error) = unsafe {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn in_force() -> usize {
-        // SAFETY: the call fills in what is in force.
+        // SAFETY: the call fills in the current action.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
             libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut now);
@@ -225,7 +225,7 @@ mod tests {
             return;
         }
         let handler = programs_own as *const () as usize;
-        // SAFETY: a handler that does what a handler may.
+        // SAFETY: a handler that calls only async-signal-safe functions.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler;

@@ -19,12 +19,12 @@ const SET_STRIPES: libc::c_ulong = 0x4008_669A;
 const MAGIC: u32 = 0x0BD1_0BD0;
 /// Bytes of `struct lov_user_md_v1` without targets.
 pub(super) const REQUEST: usize = 32;
-/// A stripe has a multiple of so many bytes.
+/// The length of a stripe is a multiple of this number of bytes.
 const GRAIN: u64 = 64 << 10;
 /// `LOV_MAX_STRIPE_COUNT`.
 const MOST: u32 = 2000;
 
-/// What hints ask of a new file.
+/// The stripes that hints request for a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Striping {
     /// Bytes of a stripe; 0 leaves them to the file system.
@@ -41,7 +41,7 @@ impl Default for Striping {
     }
 }
 
-/// What became of the stripes that hints ask for.
+/// The result of a request for stripes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Striped {
     /// Nothing was asked for, or this process did not create the file.
@@ -147,8 +147,8 @@ pub(super) fn create(
         Ok(fd) => {
             let Err(error) = system.lay_out(fd, &request) else { return Ok((fd, Striped::Set)) };
             let why = format!("{} refuses the request: {error}", facts::name_of(kind));
-            // A file whose layout was delayed takes no data through this descriptor; another one
-            // gives it the usual one.
+            // A file with a delayed layout takes no data through this descriptor; another one gives
+            // it the usual layout.
             let opened = os::reopen(fd, flags & !(libc::O_CREAT | libc::O_EXCL));
             os::close(fd)?;
             Ok((opened?, Striped::Refused(why)))
@@ -166,7 +166,7 @@ mod tests {
     use crate::driver::scratch::Scratch;
     use std::cell::RefCell;
 
-    /// A file system that is told to be this one, and what it was asked for.
+    /// A file system that pretends to be of type `kind`, and the requests that it received.
     struct Told {
         kind: u32,
         answer: Option<i32>,
@@ -218,7 +218,7 @@ mod tests {
             assert_eq!(&bytes, words);
         }
         assert_eq!(Striping { first: 7, ..WISH }.request().unwrap()[30..], 7_u16.to_ne_bytes());
-        // What the file system tells afterwards has the same layout.
+        // The file system's answer has the same layout.
         assert_eq!(facts::stripes(&bytes), Some((4 << 20, 300)));
     }
 

@@ -22,11 +22,11 @@ pub trait Kind: Debug + Send + Sync {
         true
     }
 
-    /// Whether an ordinary name means a file of this kind, whatever else is or could be there.
-    /// Asked before an ordinary file is opened, so it must cost nothing where the answer is no.
+    /// Whether an ordinary name means a file of this kind, regardless of other files there. Called
+    /// before an ordinary file is opened, so it must cost nothing where the answer is no.
     ///
     /// # Errors
-    /// What the system says to a look at the file.
+    /// The system's error while looking at the file.
     fn claims(&self, drivers: &Drivers, how: &OpenHow) -> Result<bool> {
         let _ = (drivers, how);
         Ok(false)
@@ -53,14 +53,14 @@ pub trait Kind: Debug + Send + Sync {
     /// Opens a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>>;
 
     /// Takes a file that another process of the node has open; opens it by name if that is all
     /// that can be done.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn adopt(&self, drivers: &Drivers, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
         let _ = offer;
         self.open(drivers, how)
@@ -72,10 +72,10 @@ pub trait Kind: Debug + Send + Sync {
     /// Deletes a file by name, for the rank given.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn delete(&self, drivers: &Drivers, path: &str, rank: usize) -> Result<()>;
 
-    /// Before the ordinary file `path` is deleted: what is to be done when it has been.
+    /// Called before the ordinary file `path` is deleted; returns an action for afterwards.
     fn before_delete(&self, path: &str) -> Option<AfterDelete> {
         let _ = path;
         None
@@ -85,14 +85,14 @@ pub trait Kind: Debug + Send + Sync {
     /// too, if it belonged to the container.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn remove_hidden(&self, drivers: &Drivers, path: &str) -> Result<()> {
         let _ = (drivers, path);
         Ok(())
     }
 }
 
-/// What is to be done when a file has been deleted.
+/// An action to take when a file has been deleted.
 pub type AfterDelete = Box<dyn FnOnce()>;
 
 /// The drivers of an engine, in the order in which prefixes are looked up.
@@ -112,7 +112,7 @@ pub struct Drivers {
 const TEST: usize = 1;
 
 impl Drivers {
-    /// Adds a kind of storage. What it claims of ordinary names, no other one gets.
+    /// Adds a kind of storage. An ordinary name that it claims is served by no other kind.
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
         self.kinds.push(kind);
@@ -176,7 +176,7 @@ impl Drivers {
         self.kinds[1..].iter().rev().map(|kind| &**kind)
     }
 
-    /// The driver that claims an ordinary name before anybody looks for an ordinary file.
+    /// The driver that claims an ordinary name before ordinary files are looked up.
     fn claimant(&self, how: &OpenHow) -> Result<Option<&dyn Kind>> {
         for kind in self.claimants() {
             if kind.claims(self, how)? {
@@ -186,7 +186,7 @@ impl Drivers {
         Ok(None)
     }
 
-    /// The driver whose file may be why an ordinary one failed with `error`.
+    /// The driver that can explain why an ordinary file failed with `error`.
     fn explained(&self, path: &str, error: &Error) -> Option<&dyn Kind> {
         self.claimants().find(|kind| kind.explains(path, error))
     }
@@ -194,7 +194,7 @@ impl Drivers {
     /// Opens the file that `how.path` names, with the driver that its name selects.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
         let (kind, path, is_ordinary) = self.probe(&how.path);
         let how = OpenHow { path: path.to_owned(), ..how.clone() };
@@ -207,10 +207,10 @@ impl Drivers {
         kind.open(self, &how).or_else(|error| self.open_instead(&how, error))
     }
 
-    /// Opens with another driver what the driver of ordinary files could not open.
+    /// Opens a file with another driver after the driver of ordinary files has failed.
     ///
     /// # Errors
-    /// `error`, if no driver knows why it came; what the other driver says.
+    /// `error`, if no driver can explain it; the other driver's error.
     pub fn open_instead(&self, how: &OpenHow, error: Error) -> Result<Box<dyn Driver>> {
         match self.explained(&how.path, &error) {
             // If it has no such file either, its error is the same.
@@ -222,7 +222,7 @@ impl Drivers {
     /// As [`Drivers::open`]; where the permissions forbid a reading that is optional, without it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open_or_less(&self, how: &OpenHow) -> Result<Box<dyn Driver>> {
         self.open(how).or_else(|error| {
             if !(how.read && how.write && how.read_is_optional) {
@@ -259,7 +259,7 @@ impl Drivers {
     /// Deletes the file `name`; `ErrorClass::NoSuchFile` if there is none. `rank` is the caller's.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn delete(&self, name: &str, rank: usize) -> Result<()> {
         let (kind, path, is_ordinary) = self.probe(name);
         if !is_ordinary {
@@ -278,11 +278,11 @@ impl Drivers {
         Ok(())
     }
 
-    /// A container called `path` has been removed: what it hid and what belonged to it is removed,
-    /// too.
+    /// A container called `path` has been removed: removes the files that it hid and that belonged
+    /// to it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn remove_hidden(&self, path: &str) -> Result<()> {
         self.claimants().try_for_each(|kind| kind.remove_hidden(self, path))
     }
@@ -340,7 +340,7 @@ mod tests {
         };
         assert_eq!(plain.open(&how("a.nc")).unwrap().name(), "posix");
         assert_eq!(all.open(&how("b.nc")).unwrap().name(), "blob");
-        // What is there is opened as what it is, by either.
+        // An existing file or container is opened as such, by either.
         assert_eq!(all.open(&how("a.nc")).unwrap().name(), "posix");
         assert_eq!(plain.open(&how("b.nc")).unwrap().name(), "blob");
     }

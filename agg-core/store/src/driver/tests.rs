@@ -145,7 +145,7 @@ fn opens_are_counted_by_path_and_rank() {
     }
 }
 
-/// Moves what it is told, stores nothing, and remembers the requests.
+/// Claims to move all bytes, stores nothing, and records the requests.
 #[derive(Debug)]
 struct Ledger {
     each: usize,
@@ -185,7 +185,7 @@ impl Driver for Ledger {
 fn a_request_beyond_two_gibibytes_is_cut_at_the_kernels_limit() {
     const LIMIT: usize = 0x7fff_f000;
     let ledger = Ledger { each: usize::MAX, requests: Mutex::default() };
-    // Zero pages that nobody touches: this costs address space only.
+    // Zero pages that are never touched: this costs address space only.
     let mut huge = vec![0; 2 * LIMIT + 5];
     let counters = Counters::default();
     let write = ledger.write_contig(&huge, 7, &counters);
@@ -294,7 +294,7 @@ fn uncached_transfers_of_any_alignment_give_the_same_bytes() {
     let outcome = driver.read_contig(&mut tail, size - 4999, &counters);
     assert_eq!((outcome.bytes, outcome.result), (4999, Ok(())));
     assert_eq!(tail[4999..], [3; 5001]);
-    // What is in force is said, not assumed: tmpfs may refuse, disks do not.
+    // The driver reports the real state: tmpfs may refuse, disks do not.
     let (reads, writes) = driver.direct();
     assert_eq!(reads, writes);
     assert_eq!(driver.close(), Ok(()));

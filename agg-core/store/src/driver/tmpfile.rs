@@ -16,12 +16,12 @@ const IN_MEMORY: &[&str] = if cfg!(test) { &[] } else { &["tmpfs", "ramfs"] };
 /// stay free.
 ///
 /// # Errors
-/// What the system says: there is no room, or the file system has no such files; `Unsupported` if
-/// it keeps them in memory.
+/// The system's error: there is no room, or the file system has no such files; `Unsupported` if it
+/// keeps them in memory.
 pub fn create(directory: &Path, len: u64, spare: u64) -> io::Result<OwnedFd> {
     let path = CString::new(directory.as_os_str().as_bytes())?;
     let fd = os::open(&path, libc::O_RDWR | libc::O_TMPFILE | libc::O_CLOEXEC, 0o600)?;
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     let room = os::fstatfs(fd)?;
     if IN_MEMORY.contains(&&*facts::name_of(room.f_type as u32)) {

@@ -18,7 +18,7 @@ const MOST: usize = 16;
 const STACK: usize = 256 << 10;
 /// Pieces after which one asks again whether requests take long.
 const FEW: usize = 16;
-/// Most pieces that are under way or wait for it: bounds the memory that remembers them.
+/// Most pieces that are under way or wait for it: bounds the memory for them.
 const MANY: usize = 4096;
 
 /// How many requests to write may be under way at a time.
@@ -83,10 +83,10 @@ pub(super) fn side_by_side(
     list.outcome()
 }
 
-/// What is to be written, and how far that is.
+/// The pieces to write, and the progress.
 struct List<'a> {
     pieces: &'a [Extent],
-    /// The first piece that nobody has taken.
+    /// The first piece that no thread has taken.
     next: AtomicUsize,
     failure: Mutex<Option<Failure>>,
 }
@@ -99,8 +99,8 @@ struct Failure {
 }
 
 impl List<'_> {
-    /// Writes those of the first `end` pieces that nobody has taken, in order, until there is none
-    /// or one before it has failed.
+    /// Writes the first `end` pieces that no thread has taken, in order, until there is none or one
+    /// before it has failed.
     fn write_upto(&self, end: usize, write: &impl Fn(usize, Extent) -> Outcome) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -123,8 +123,8 @@ impl List<'_> {
         first.as_ref().is_some_and(|first| first.index < index)
     }
 
-    /// Keeps the failure of the first piece. Whatever lies before it was taken before it, and is
-    /// carried to its end.
+    /// Keeps the failure of the first piece. All pieces before it were taken earlier and are
+    /// completed.
     fn note(&self, failure: Failure) {
         let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if first.as_ref().is_none_or(|first| failure.index < first.index) {

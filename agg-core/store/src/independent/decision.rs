@@ -1,9 +1,9 @@
 //! When reading a gap is cheaper than another system call.
 //!
-//! The cost of a call is given in bytes: so many bytes could have been moved in its time. On a
-//! local file system that is the work of entering the kernel; behind a network it is a round trip,
-//! and the client fetches whole blocks anyway. It is measured ([`crate::driver::latency`]), and
-//! assumed before that.
+//! The cost of a call is given as the number of bytes that could be moved in its time. On a local
+//! file system that is the work of entering the kernel; behind a network it is a round trip, and
+//! the client fetches whole blocks anyway. It is measured ([`crate::driver::latency`]), and assumed
+//! before that.
 
 use crate::driver::Driver;
 use aggio_config::hints::Switch;
@@ -51,7 +51,7 @@ pub fn piece_cost<D: Driver + ?Sized>(driver: &D) -> u64 {
     bytes.clamp(PIECE.0, PIECE.1)
 }
 
-/// Whether bytes of the file are sooner had as memory than moved by a call.
+/// Whether mapping bytes of the file takes less time than moving them by a call.
 pub fn has_pages_at_hand<D: Driver + ?Sized>(driver: &D) -> bool {
     PAGES_AT_HAND.contains(&&*driver.facts().file_system)
 }
@@ -80,7 +80,7 @@ mod tests {
     use std::io;
     use std::time::Duration;
 
-    /// A file whose file system has a name, a block size and perhaps a meter.
+    /// A file on a file system with this name, block size and perhaps a meter.
     #[derive(Debug)]
     struct On(&'static str, u64, Option<Meter>);
 

@@ -9,8 +9,8 @@ use aggio_base::log::Level;
 use aggio_base::report::Counters;
 use aggio_types::copy::{Data, Part};
 
-/// Bytes of file that are had as memory at a time: so many that preparing them costs little, so few
-/// that they stay in the processor's cache.
+/// Bytes of file mapped at a time: so many that preparing them costs little, so few that they stay
+/// in the processor's cache.
 const WINDOW: u64 = 1 << 20;
 
 /// Copies the data of a part to or from the memory of its window, which begins at the address.
@@ -25,8 +25,8 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// `None` if the view's pieces are too few, too long, or too far apart for what a request
-    /// `costs` in bytes.
+    /// `None` if the view's pieces are too few, too long, or too far apart for the cost of a
+    /// request, given as `costs` in bytes.
     fn of(data: Data<'a>, costs: u64) -> Option<Self> {
         let all = Self::all(data)?;
         let (view, len) = (data.view, data.memory.len());
@@ -36,8 +36,8 @@ impl<'a> Pieces<'a> {
         (joins && pieces >= decision::FEWEST_PIECES as u64).then_some(all)
     }
 
-    /// `None` if the data is in one run in the file and in long ones in memory, or pages cost what
-    /// reading them does: from those pages it could be scattered without a copy on the way.
+    /// The pieces if the data is one long run in the file and short runs in memory, and the file's
+    /// pages are at hand: reads scatter it from the pages without another copy. Otherwise `None`.
     fn of_scattered<D: Driver + ?Sized>(driver: &D, data: Data<'a>) -> Option<Self> {
         let all = Self::all(data)?;
         let dense = all.span.len == data.memory.len() && all.span.len >= WINDOW;
@@ -86,8 +86,8 @@ pub(super) fn write<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &C
     bytes
 }
 
-/// Reads from the first data byte on; returns how many bytes are there. The rest, and what the
-/// file's end means, is for requests.
+/// Reads from the first data byte on; returns the number of bytes moved. The caller reads the rest
+/// by requests, which also handle the end of the file.
 pub(super) fn read<D: Driver + ?Sized>(driver: &D, data: Data<'_>, counters: &Counters) -> u64 {
     let pieces = Pieces::of(data, decision::loads_cost(driver));
     let pieces = pieces.or_else(|| Pieces::of_scattered(driver, data));

@@ -1,4 +1,5 @@
-//! List I/O: every contiguous piece of file is moved by itself, and nothing else is touched.
+//! List I/O: every contiguous piece of file is moved by a request of its own, and nothing else is
+//! touched.
 
 use super::crew;
 use super::staging::Staging;
@@ -40,7 +41,7 @@ enum Route {
     Straight(*mut u8, usize),
     /// As a list of places.
     Vector(Vec<(*mut u8, usize)>),
-    /// Through the staging buffer, so many bytes.
+    /// Through the staging buffer, this number of bytes.
     Staged(usize),
 }
 
@@ -58,7 +59,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
             staged: staged.min(staging.limit()),
             staging,
             cursor: memory.cursor(0),
-            // Transfers past the page cache want few, long, aligned requests.
+            // Transfers past the page cache need few, long, aligned requests.
             vectors: !direct,
             mirror: None,
             moved: 0,
@@ -113,8 +114,8 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         self.moved += bytes;
     }
 
-    /// Writes pieces, together not longer than the staging buffer, by a request each, of which
-    /// `size` are under way at a time.
+    /// Writes pieces, together not longer than the staging buffer, by one request each; `size` of
+    /// them are under way at a time.
     fn write_side_by_side(&mut self, pieces: &[Extent], size: usize) -> Result<()> {
         let (driver, counters) = (self.driver, self.counters);
         let data = self.gather(pieces)?;
@@ -150,7 +151,7 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         self.staging.limit() as u64
     }
 
-    /// Adds what one request moved to the account; whether it moved all `len` bytes.
+    /// Adds the result of one request to the account; returns whether it moved all `len` bytes.
     fn account(&mut self, outcome: Outcome, len: usize) -> Result<bool> {
         self.moved += outcome.bytes;
         outcome.result.map(|()| outcome.bytes == len as u64)
@@ -202,7 +203,8 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         while at < extent.end() {
             let (outcome, len) = match self.route(extent.end() - at)? {
                 Route::Straight(address, len) => {
-                    // SAFETY: whoever made the `Memory` vouches for its pieces during the call.
+                    // SAFETY: the caller that made the `Memory` guarantees its pieces during the
+                    // call.
                     let bytes = unsafe { std::slice::from_raw_parts(address, len) };
                     (self.driver.write_contig(bytes, at, self.counters), len)
                 }
@@ -232,7 +234,8 @@ impl<'a, D: Driver + ?Sized> Transfer<'a, D> {
         while at < extent.end() {
             let (outcome, len) = match self.route(extent.end() - at)? {
                 Route::Straight(address, len) => {
-                    // SAFETY: whoever made the `Memory` vouches for its pieces during the call.
+                    // SAFETY: the caller that made the `Memory` guarantees its pieces during the
+                    // call.
                     let bytes = unsafe { std::slice::from_raw_parts_mut(address, len) };
                     (self.driver.read_contig(bytes, at, self.counters), len)
                 }
@@ -280,7 +283,7 @@ impl<I: Iterator<Item = Extent>> Iterator for Merged<I> {
     }
 }
 
-/// Writes each extent by itself, several at a time where requests take long.
+/// Writes each extent by a request of its own, several at a time where requests take long.
 pub(super) fn write<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,
@@ -318,7 +321,7 @@ fn take_batch(
     }
 }
 
-/// Reads each extent by itself, up to the end of the file.
+/// Reads each extent by a request of its own, up to the end of the file.
 pub(super) fn read<D: Driver + ?Sized>(
     transfer: &mut Transfer<'_, D>,
     extents: impl Iterator<Item = Extent>,

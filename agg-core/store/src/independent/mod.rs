@@ -136,8 +136,8 @@ pub fn read_strided<D: Driver + ?Sized>(
     Outcome { bytes: transfer.moved(), result }
 }
 
-/// Whether [`read_strided`] is to read gaps along, as the strategy asks for or as the mean of the
-/// pieces and gaps tells.
+/// Whether [`read_strided`] is to read gaps along, as the strategy or the mean of the pieces and
+/// gaps determines.
 pub fn joins_gaps<D: Driver + ?Sized>(
     driver: &D,
     view: &View,
@@ -151,8 +151,8 @@ pub fn joins_gaps<D: Driver + ?Sized>(
     cost > 0 && len > 0 && decision::joins(gaps / pieces, len / pieces, cost)
 }
 
-/// Writes the `runs` of `window`, which mirrors the file from byte `start` on; what lies between
-/// them stays as it is in the file.
+/// Writes the `runs` of `window`, which mirrors the file from byte `start` on; bytes between them
+/// stay as they are in the file.
 ///
 /// Runs ascend and do not touch. They are stored in order: the extent of an error begins with the
 /// first byte that is not stored.

@@ -7,13 +7,13 @@ use aggio_base::{Extent, Result};
 use aggio_plan::plan::Note;
 use std::iter::Peekable;
 
-/// Most pieces of one request: bounds the memory that remembers them.
+/// Most pieces of one request: bounds the memory for them.
 const MOST_PIECES: usize = 4096;
 
 /// Pieces of file, taken in groups.
 struct Groups<I: Iterator<Item = Extent>> {
     extents: Peekable<I>,
-    /// What a call costs, in bytes: gaps that cost less are taken along.
+    /// The cost of a call in bytes: gaps that cost less are taken along.
     call_cost: u64,
     /// Largest range of file that one request may span, in bytes.
     window: u64,
@@ -132,8 +132,8 @@ pub(super) fn write<D: Driver + ?Sized>(
 /// Writes one window, which the caller has locked; `false`, with nothing done, if the file was
 /// not opened for reading.
 ///
-/// The window ends with the last requested byte, so the file grows no further than that; what lies
-/// behind the end of the file inside it becomes zero.
+/// The window ends with the last requested byte, so the file grows no further than that; bytes of
+/// the window behind the old end of the file become zero.
 fn write_group<D: Driver + ?Sized>(transfer: &mut Transfer<'_, D>, group: &Group) -> Result<bool> {
     let span = group.span();
     let buffer = transfer.staging.get(span.len as usize)?;
@@ -160,7 +160,7 @@ pub(super) fn write_exactly<D: Driver + ?Sized>(
 ) -> Result<()> {
     let cost = decision::piece_cost(transfer.driver);
     let mut groups = Groups::of(extents, cost, transfer);
-    // Pieces whose requests wait side by side need not be close together.
+    // Pieces with requests that wait side by side need not be close together.
     let mut possible = crew::size(transfer.driver) == 1;
     while possible {
         let Some(group) = groups.next() else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use aggio_base::{Error, ErrorClass, Result};
 
-/// A buffer that grows to what is needed, up to a limit.
+/// A buffer that grows on demand, up to a limit.
 #[derive(Debug)]
 pub(super) struct Staging {
     limit: usize,

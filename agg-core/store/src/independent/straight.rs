@@ -5,7 +5,7 @@ use aggio_base::report::Counters;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 
-/// Writes at once what is contiguous on both sides; `None` if it is not.
+/// Writes at once if the data is contiguous on both sides; else returns `None`.
 pub(super) fn write<D: Driver + ?Sized>(
     driver: &D,
     view: &View,
@@ -17,7 +17,7 @@ pub(super) fn write<D: Driver + ?Sized>(
     Some(driver.write_contig(memory.as_slice()?, offset, counters))
 }
 
-/// Reads at once what is contiguous on both sides; `None` if it is not.
+/// Reads at once if the data is contiguous on both sides; else returns `None`.
 pub(super) fn read<D: Driver + ?Sized>(
     driver: &D,
     view: &View,

@@ -14,7 +14,7 @@ use aggio_types::view::{Representation, View};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// What no piece may leave behind or touch.
+/// Marks bytes that no piece may touch; none may be left inside a piece.
 const CANARY: u8 = 0xC5;
 
 /// Blocks of data with gaps before them, repeated.

@@ -1,4 +1,4 @@
-//! What one rank does while no other one is in a call of the file.
+//! Operations of one rank while no other one is in a call of the file.
 
 use super::{Rank, memory, must};
 use crate::oracle::pattern;
@@ -43,7 +43,7 @@ impl Rank {
     }
 }
 
-/// Compares bytes with those that are told, as far as they are certain.
+/// Compares bytes with the expected ones, as far as they are certain.
 fn certain(bytes: &[u8], told: &[Option<u8>]) -> Result<(), String> {
     must(bytes.len() == told.len(), || format!("{} bytes, not {}", bytes.len(), told.len()))?;
     let wrong = (0..told.len()).find(|at| told[*at].is_some_and(|byte| byte != bytes[*at]));

@@ -1,4 +1,4 @@
-//! Basic elements: what a datatype is made of in the end.
+//! Basic elements: the leaves of a datatype.
 
 /// How the bytes of a basic element are to be understood when the representation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,7 @@ impl BasicKind {
 /// A basic element: its kind and its size in memory and in an `external32` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Basic {
-    /// What the bytes mean.
+    /// The meaning of the bytes.
     pub kind: BasicKind,
     /// Bytes in memory (or in a `native` file).
     pub size: u32,

@@ -21,7 +21,7 @@ pub struct Rows {
 
 /// A place in the data bytes of copies of a datatype.
 ///
-/// Owns what it walks over. Moving to the next run costs no allocation and amortised O(1);
+/// Owns the datatype. Moving to the next run costs no allocation and amortised O(1);
 /// [`Cursor::seek`] costs O(depth × log of the longest irregular list).
 #[derive(Clone, Debug)]
 pub struct Cursor {

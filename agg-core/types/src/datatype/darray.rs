@@ -32,7 +32,7 @@ impl Datatype {
     /// The part of process `rank` of `size` of an array of `gsizes` elements of type `child`.
     ///
     /// `dargs` holds the distribution arguments, `None` for `MPI_DISTRIBUTE_DFLT_DARG`; processes
-    /// are numbered in row-major order whatever the array's `order`.
+    /// are numbered in row-major order regardless of the array's `order`.
     pub fn darray(
         (size, rank): (u64, u64),
         gsizes: &[u64],

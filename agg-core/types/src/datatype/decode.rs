@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The length of a list whose entries take at least `least` bytes each.
+    /// The length of a list with entries of at least `least` bytes each.
     fn list(&mut self, least: usize) -> Result<usize> {
         let len = usize::try_from(self.unsigned()?).map_err(|_| damaged("a list is too long"))?;
         if len > self.0.len() / least { Err(damaged("a list is too long")) } else { Ok(len) }
@@ -62,14 +62,14 @@ impl<'a> Reader<'a> {
 }
 
 impl Datatype {
-    /// The datatype that [`Datatype::encode`] turned into `bytes`, which may come from anybody.
+    /// The datatype that [`Datatype::encode`] turned into `bytes`. They need not be trusted.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = Reader(bytes);
         let datatype = Self::read(&mut reader)?;
         if reader.0.is_empty() { Ok(datatype) } else { Err(damaged("bytes are left over")) }
     }
 
-    /// Reads one datatype and leaves what follows it.
+    /// Reads one datatype; the bytes behind it stay in `reader`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self> {
         if reader.byte()? != VERSION {
             return Err(damaged("it is of another version"));

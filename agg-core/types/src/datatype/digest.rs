@@ -2,7 +2,7 @@
 
 /// Accumulates words into 128 bits (the mixing steps of MurmurHash3, public domain).
 ///
-/// Not cryptographic: it tells the datatypes of co-operating ranks apart.
+/// Not cryptographic: it distinguishes the datatypes of co-operating ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest {
     low: u64,

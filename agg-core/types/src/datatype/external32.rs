@@ -39,8 +39,8 @@ pub fn encode_external(memory: &Memory) -> Result<Vec<u8>> {
 
 /// Converts `bytes` from `external32` into `memory`; returns the native bytes stored.
 ///
-/// Only whole elements are stored: what is left of an element that the end of the file cut, and
-/// the memory behind it, stay as they are.
+/// Only whole elements are stored: for an element cut off by the end of the file nothing is stored,
+/// and the memory behind it is unchanged.
 ///
 /// # Errors
 ///

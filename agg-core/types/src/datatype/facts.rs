@@ -1,4 +1,4 @@
-//! The facts that every node of a datatype's tree knows about itself.
+//! The facts that every node of a datatype's tree stores about itself.
 
 use super::basic::Basic;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 /// Deepest tree: real programs stay below 20, and recursion over a tree must not end the stack.
 pub(crate) const MAX_DEPTH: u32 = 256;
 
-/// What is known of a node in O(1). Displacements are bytes relative to the first data byte.
+/// Facts of a node, available in O(1). Displacements are bytes relative to the first data byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// Data bytes in memory.
@@ -115,7 +115,7 @@ pub(super) fn sequence_facts<F: Borrow<Facts>>(
 }
 
 impl Facts {
-    /// Adds a part whose first byte is at `at`.
+    /// Adds a part that starts at `at`.
     fn append(&mut self, at: i64, part: &Facts) -> Result<()> {
         let (low, high) = (sum(at, part.low)?, sum(at, part.high)?);
         let external = self.external_size.checked_add(part.external_size);

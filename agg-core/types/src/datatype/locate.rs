@@ -50,7 +50,7 @@ fn copy_displacement(blocks: &[Block], stride: i64, copy: u64) -> i64 {
     block.displacement.wrapping_add(((copy - block.first) as i64).wrapping_mul(stride))
 }
 
-/// Data bytes below `limit`, for a monotone node whose elements share no bytes.
+/// Data bytes below `limit`, for a monotone node with elements that share no bytes.
 pub(super) fn before(node: &Node, mut limit: i64) -> u64 {
     let (mut node, mut count) = (node, 0u64);
     loop {

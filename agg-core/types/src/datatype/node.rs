@@ -133,7 +133,7 @@ impl Node {
         Ok(Arc::new(Node { facts, shape: Shape::Repeat { count, stride, child: child.clone() } }))
     }
 
-    /// One copy of `child` at each of `displacements`, of which the first is 0.
+    /// One copy of `child` at each of `displacements`; the first one is 0.
     pub(crate) fn indexed(displacements: Vec<i64>, child: &Arc<Node>) -> Result<Arc<Node>> {
         if displacements.is_empty() || child.is_empty() {
             return Ok(Node::empty());

@@ -53,7 +53,7 @@ impl Stop {
     }
 }
 
-/// What a frame's current index stands for.
+/// The element at a frame's current index.
 struct Entry<'a> {
     /// Displacement of its first byte.
     at: i64,
@@ -198,8 +198,8 @@ impl Walk {
     }
 }
 
-/// Displacement of the first byte of copy number `copy`, if there is such a copy and 64 bits can
-/// tell where it is.
+/// Displacement of the first byte of copy number `copy`; `None` if there is no such copy or its
+/// place does not fit into 64 bits.
 fn base(root: &Node, start: i64, extent: i64, copy: u64, copies: u64) -> Option<i64> {
     if copy >= copies {
         return None;
@@ -247,7 +247,7 @@ fn find(node: &Node, position: u64, grain: Grain) -> (u64, usize, u64) {
     }
 }
 
-/// What stands at the frame's index.
+/// The element at the frame's index.
 #[inline]
 fn entry(frame: &Frame, grain: Grain) -> Entry<'_> {
     let Frame { node, base, index, block } = frame;

@@ -2,7 +2,7 @@
 
 use crate::datatype::Rows;
 
-/// Runs longer than this are worth a `memcpy` each, whatever their distance.
+/// Runs longer than this are worth a `memcpy` each, at any distance.
 pub(super) const LONGEST: u64 = 512;
 
 /// Copies runs in memory to `destination`, which they fill exactly.

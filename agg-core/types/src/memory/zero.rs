@@ -6,7 +6,7 @@ use super::Memory;
 const BLOCK: usize = 4096;
 
 impl Memory {
-    /// Whether all data bytes are zero. Other data is mostly told by its first or last bytes.
+    /// Whether all data bytes are zero. Most other data is recognised by its first or last bytes.
     pub fn is_zero(&self) -> bool {
         let len = self.len();
         if [0, len.saturating_sub(8), len / 2].iter().any(|at| !self.is_zero_at(*at)) {
@@ -18,7 +18,8 @@ impl Memory {
             let run = run.min(usize::try_from(len - cursor.position()).unwrap_or(usize::MAX));
             // A type may name the same bytes many times over.
             if before != Some((pointer, run)) {
-                // SAFETY: `Memory::new` promises that the run is readable and nobody writes to it.
+                // SAFETY: `Memory::new` promises that the run is readable and not written
+                // meanwhile.
                 let bytes = unsafe { std::slice::from_raw_parts(pointer, run) };
                 if !bytes.chunks(BLOCK).all(are_zero) {
                     return false;

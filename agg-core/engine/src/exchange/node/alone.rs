@@ -1,4 +1,4 @@
-//! The data of a rank that goes through no window: it moves it itself.
+//! The data of a rank outside all windows: the rank itself moves it to or from the file.
 
 use super::super::{Direction, Request, carry_out};
 use super::NodeAggregation;
@@ -13,9 +13,9 @@ use aggio_types::memory::Memory;
 /// processor's cache, or so many that a request is worth its time where it takes long.
 const BLOCKS: [u64; 2] = [256 << 10, 4 << 20];
 
-/// What became of this data.
+/// Result of moving the data outside the windows.
 pub(super) struct Alone {
-    /// The first byte of the file that is not moved; `u64::MAX` if all are.
+    /// The first byte of the file that is not moved; `u64::MAX` if all bytes are moved.
     pub(super) upto: u64,
     /// Bytes that are not moved.
     pub(super) left: u64,
@@ -75,7 +75,7 @@ impl NodeAggregation<'_> {
         self.request.memory.run_at(position - self.request.position, len)
     }
 
-    /// Moves a range of the view's data whose memory has gaps, by a copy.
+    /// Moves a range of the view's data through a contiguous copy, as its memory has gaps.
     fn move_block(&self, direction: Direction, (position, len): (u64, u64)) -> (u64, Outcome) {
         let mut bytes = match zeros(len as usize) {
             Ok(bytes) => bytes,
@@ -85,7 +85,7 @@ impl NodeAggregation<'_> {
         if direction == Direction::Write {
             self.request.memory.gather(place, &mut bytes);
         }
-        // SAFETY: `bytes` outlives the memory, and nobody uses it meanwhile.
+        // SAFETY: `bytes` outlives the memory, and is not used meanwhile.
         let memory = unsafe { Memory::new(bytes.as_mut_ptr(), Datatype::bytes(len), 1) };
         let outcome = self.straight(direction, position, &memory);
         if direction == Direction::Read {

@@ -1,12 +1,12 @@
-//! Reading across nodes: the node of a window's aggregator reads it from the file, each other node
-//! asks for the bytes that its ranks want, and puts them into its own window.
+//! Reading across nodes: the node of a window's aggregator reads it from the file; each other node
+//! requests the bytes that its ranks need and puts them into its own window.
 //!
-//! On each node one rank, the *courier* of the file domain, asks when all ranks have marked what
-//! they want, in the order of windows; the aggregator answers in that order. A courier whose node
-//! wants nothing says so and gets no answer. Where all know the questions from a past call, none is
-//! asked, and every window has an answer, which ends where the file does. Why nobody waits forever:
-//! see `send.rs`, also for a member that has ended; a rank marks every window that is open, whether
-//! it has got the ones before or not.
+//! On each node one rank, the *courier* of the file domain, sends a request as soon as all ranks
+//! have marked the bytes they need, in the order of windows; the aggregator answers in that order.
+//! A node that needs nothing sends an empty request and gets no answer. In a repeated call no
+//! requests are sent, and every window has an answer, which ends at the end of the file. See
+//! `send.rs` for why no rank waits forever, even if a member has ended; a rank marks every open
+//! window, whether it has received the earlier ones or not.
 
 use super::super::coverage::Coverage;
 use super::super::step;
@@ -24,7 +24,7 @@ const UNDER_WAY: usize = 4;
 /// Windows for which an aggregator is ready to be asked.
 const AHEAD: usize = 2;
 
-/// Marks what this rank wants from the windows of other nodes.
+/// Marks the bytes that this rank needs from the windows of other nodes.
 pub(super) async fn mark(passage: &NodeAggregation<'_>) -> Result<()> {
     let ring = &passage.ring;
     for window in passage.own_windows().filter(|window| !passage.is_home(*window)) {
@@ -151,7 +151,7 @@ fn lost() -> Error {
 }
 
 impl NodeAggregation<'_> {
-    /// Asks for what this node's ranks have marked in `window`, if they `wanted` anything.
+    /// Requests the bytes marked by this node's ranks in `window`; none if no rank `wanted` any.
     fn ask(&self, window: u32, wanted: bool) -> BoxFuture<'static, Answer> {
         let extent = self.windows.extent(window);
         let bits = (extent.len as usize >> self.grain) + 2;
@@ -180,7 +180,7 @@ impl NodeAggregation<'_> {
         })
     }
 
-    /// Starts to ask the aggregator of `window` for what `marks` stand for.
+    /// Starts to send a request for the bytes of `marks` to the aggregator of `window`.
     fn question(&self, window: u32, marks: &Coverage) -> BoxFuture<'static, Result<()>> {
         let question = self.heading(Head { window, valid: 0 }, marks);
         self.send(self.aggregator(window), step::HEADERS, question)
@@ -204,7 +204,7 @@ impl NodeAggregation<'_> {
     }
 
     /// The answer to the `question` in place `place` about a window that is loaded up to `valid`;
-    /// `None` if the node wants nothing and knows that no answer comes.
+    /// `None` if the node needs no bytes and expects no answer.
     fn answer(
         &self,
         window: u32,
@@ -222,7 +222,7 @@ impl NodeAggregation<'_> {
         let mut answer = self.heading(Head { window, valid }, &Coverage::none());
         let start = self.ring.bytes(window, extent.len as usize);
         for run in self.runs_below(window, valid, marks) {
-            // SAFETY: inside the slot; the window is loaded, and nobody writes to it before this
+            // SAFETY: inside the slot; the window is loaded, and no rank writes to it before this
             // rank arrives.
             let bytes = unsafe { std::slice::from_raw_parts(start.add(run.start), run.len()) };
             answer.extend_from_slice(bytes);
@@ -247,7 +247,7 @@ impl NodeAggregation<'_> {
     fn accept(&self, answer: Answer) -> Result<()> {
         let Answer { window, marks, bytes } = answer;
         if marks.used().is_empty() && bytes.is_ok() {
-            // Nobody waits for it, or nobody takes a byte.
+            // No rank waits for it, or no rank takes a byte.
             let end = self.windows.extent(window).end();
             if self.local(window) > 0 {
                 self.ring.note_loaded(window, end);

@@ -1,11 +1,11 @@
-//! After an error: what did not reach the file, on which node.
+//! After an error: finds the windows that did not reach the file, on each node.
 
 use super::super::step;
 use super::NodeAggregation;
 use aggio_base::error::Result;
 use aggio_comm::node::{Board, Unstored};
 
-/// What each node did not store or send. Collective; all windows are done.
+/// The windows that each node did not store or send. Collective; all windows are done.
 pub(super) async fn everywhere(passage: &NodeAggregation<'_>) -> Result<Vec<Unstored>> {
     let own = passage.ring.unstored();
     if !passage.node().has_others() {
@@ -16,7 +16,7 @@ pub(super) async fn everywhere(passage: &NodeAggregation<'_>) -> Result<Vec<Unst
 }
 
 impl NodeAggregation<'_> {
-    /// How many of this rank's bytes are in the file; `lost` is what each node did not store.
+    /// The number of this rank's bytes that are in the file; `lost` has an entry for each node.
     ///
     /// A window is stored as far as this rank's node sent it and its aggregator's node stored it.
     pub(super) fn stored_bytes(&self, lost: &[Unstored]) -> u64 {

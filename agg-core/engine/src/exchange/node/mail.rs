@@ -1,4 +1,4 @@
-//! Messages under way whose order matters, and other work meanwhile.
+//! A queue of messages under way, used in order and polled together with other work.
 
 use aggio_comm::task::{BoxFuture, poll_again};
 use std::collections::VecDeque;

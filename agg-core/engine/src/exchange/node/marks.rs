@@ -1,5 +1,5 @@
-//! Which bytes of a window its ranks supplied: each rank marks its own, whoever stores the window
-//! puts the marks together.
+//! The bytes of a window that its ranks supplied: each rank marks its own, and the rank that stores
+//! the window merges the marks.
 //!
 //! A mark stands for `2^grain` bytes: no piece of the call begins or ends inside one.
 
@@ -19,7 +19,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The scale of `window`, whose first mark may begin before it.
+    /// The scale of `window`. The first mark may begin before the window.
     pub(super) fn new(window: Extent, grain: u32) -> Self {
         Self { start: window.offset >> grain, grain }
     }
@@ -27,7 +27,7 @@ impl Scale {
     fn rows(self, rows: Rows) -> (usize, usize, usize, usize) {
         let start = (rows.displacement as u64 >> self.grain) - self.start;
         let len = (rows.len >> self.grain) as usize;
-        // One row, or rows of which the caller knows nothing but the first, may have any distance.
+        // With a single row, or if only the first row is known, the stride may have any value.
         let stride = (rows.stride as u64 >> self.grain) as usize;
         (start as usize, len, stride, rows.count as usize)
     }
@@ -43,7 +43,7 @@ impl Scale {
 }
 
 impl NodeAggregation<'_> {
-    /// Marks the bytes of `part`, which this rank has put into the window or wants from it.
+    /// Marks the bytes of `part`, which this rank has put into the window or needs from it.
     pub(super) fn mark(&self, window: u32, part: Part) {
         let scale = Scale::new(part.window, self.grain);
         self.change_marks(window, |marks| {
@@ -54,14 +54,14 @@ impl NodeAggregation<'_> {
         });
     }
 
-    /// Marks what another node supplied, which this rank has put into the window.
+    /// Marks the bytes of another node that this rank has put into the window.
     pub(super) fn mark_all(&self, window: u32, supplied: &Coverage) {
         self.change_marks(window, |marks| {
             marks.merge(supplied.used().start, supplied.used_words());
         });
     }
 
-    /// Changes this rank's marks, and tells which of them are in use.
+    /// Changes this rank's marks, and records which of them are in use.
     fn change_marks(&self, window: u32, change: impl FnOnce(&mut Coverage<&mut [u64]>)) {
         let (words, len) = self.ring.marks(window, self.ring.index());
         let used = self.ring.used(window, self.ring.index());
@@ -93,8 +93,8 @@ impl NodeAggregation<'_> {
             let used = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
             if !used.is_empty() {
                 let (words, len) = self.ring.marks(window, index);
-                // SAFETY: as above; the member has arrived and leaves its marks to who stores,
-                // sends or gets the window.
+                // SAFETY: as above; the member has arrived and leaves its marks to the rank that
+                // stores, sends or gets the window.
                 let words = unsafe { std::slice::from_raw_parts_mut(words, len) };
                 look(used.start, &words[used.clone()]);
                 words[used].fill(0);

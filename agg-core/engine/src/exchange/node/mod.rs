@@ -1,12 +1,12 @@
 //! Two-phase I/O among the ranks of one node: windows of the file in memory that all share.
 //!
 //! Every rank copies its pieces once, in parallel with the others, between its buffer and windows
-//! that follow each other in file order; full windows are stored by whoever is free, and read
-//! by whoever comes first. No rank waits for a particular other.
+//! in file order. Any free rank stores a full window; the first rank that needs a window reads it.
+//! No rank waits for a particular other.
 //!
 //! With ranks on several nodes each has a ring of its own, through which all windows pass in one
-//! order. Every file domain has an aggregator, and the window of its node is the one that is stored
-//! or read; to and from the windows of other nodes data travels in one message each.
+//! order. Every file domain has an aggregator; only the window of the aggregator's node is stored
+//! or read. Data moves between it and the window of each other node in one message.
 
 mod alone;
 mod fetch;
@@ -37,7 +37,7 @@ use std::sync::{Mutex, PoisonError};
 /// In how many pieces a rank copies its part of a window.
 const TURNS: u64 = 4;
 
-/// A collective call whose data passes through the memory of nodes.
+/// A collective call that moves its data through the shared memory of nodes.
 pub(super) struct NodeAggregation<'a> {
     scene: Scene<'a>,
     request: Request<'a>,
@@ -54,22 +54,22 @@ pub(super) struct NodeAggregation<'a> {
     grain: u32,
     /// Every window has a keeper.
     kept: bool,
-    /// The past call by whose plan this one is carried out: messages are nothing but data.
+    /// The past call that this one repeats; its plan is reused, and messages contain only data.
     repeat: Option<&'a Repeat>,
-    /// What of the file goes through windows, if that is not all of the call.
+    /// The part of the file that goes through windows; `None` if the entire call does.
     exchanged: Option<&'a Exchanged>,
-    /// What other nodes have described, in the order in which this rank deals with it.
+    /// The descriptions received from other nodes, in the order in which this rank handles them.
     learned: Mutex<Descriptions>,
 }
 
-/// What the ranks bring to a call.
+/// The requests of the ranks in a call, as summaries.
 #[derive(Clone, Copy)]
 pub(super) struct Party<'a> {
-    /// The ranks of this node.
+    /// The summaries of the ranks of this node.
     pub(super) members: &'a [Summary],
-    /// The file bytes from the first to the last that each node asks for.
+    /// The file bytes from the first to the last that each node requests.
     pub(super) nodes: &'a [Extent],
-    /// All ranks.
+    /// The totals of all ranks.
     pub(super) total: Total,
 }
 
@@ -131,7 +131,7 @@ impl<'a> NodeAggregation<'a> {
         self.repeat.is_some()
     }
 
-    /// What is new in the call and worth remembering.
+    /// The descriptions received in this call, for the plan cache, unless it repeats a past one.
     pub(super) fn into_lesson(self) -> Option<Lesson> {
         if self.repeats() || self.exchanged.is_some() {
             return None;
@@ -184,7 +184,7 @@ impl<'a> NodeAggregation<'a> {
         self.aggregators[self.windows.domain(window)]
     }
 
-    /// The node whose window `window` is stored or read.
+    /// The node that stores or reads `window`.
     fn home(&self, window: u32) -> usize {
         self.node().map().node_of(self.aggregator(window))
     }
@@ -250,8 +250,8 @@ impl<'a> NodeAggregation<'a> {
         Data { view, position, memory }
     }
 
-    /// What goes through `window`, in some pieces, of which each member begins with another:
-    /// members that copy to or from one window at the same time stay out of each other's cache
+    /// The data of this rank in `window`, in several pieces. Each member begins with a different
+    /// piece, so that members that use one window at the same time stay out of each other's cache
     /// lines.
     fn in_turn(&self, window: Extent) -> impl Iterator<Item = Part> {
         let step = window.len.div_ceil(TURNS).max(1);
@@ -283,8 +283,8 @@ impl<'a> NodeAggregation<'a> {
     }
 
     /// Whether this rank stores `window`. Where requests take long, each window of the file has a
-    /// keeper, the same in every call: locks of the file system then stay with one client. A keeper
-    /// that has not the file leaves the window to whoever is free.
+    /// keeper, the same in every call, so that locks of the file system stay with one client. A
+    /// keeper that cannot access the file leaves the window to any free rank.
     fn stores(&self, window: u32) -> bool {
         if !self.kept {
             return self.serves(window);
@@ -301,13 +301,13 @@ impl<'a> NodeAggregation<'a> {
     }
 }
 
-/// Whether hints say who the aggregators are.
+/// Whether hints name the aggregators.
 fn named(scene: &Scene<'_>) -> bool {
     let given = |hint| scene.hints.origin(hint) != Some(Origin::Default);
     given("cb_nodes") || given("cb_config_list")
 }
 
-/// What the file and its hints say about windows and domains.
+/// The properties of the file and its hints that determine windows and domains.
 pub(super) fn premises<'a>(scene: &Scene<'a>) -> Premises<'a> {
     let stripe = match scene.facts.striping_unit {
         0 => scene.hints.striping_unit,

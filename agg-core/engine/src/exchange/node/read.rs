@@ -1,4 +1,4 @@
-//! Reading: who comes first to a window reads it, each rank takes its pieces.
+//! Reading: the first rank that needs a window reads it, and each rank takes its pieces.
 
 use super::super::{Direction, step};
 use super::NodeAggregation;
@@ -59,13 +59,13 @@ async fn pass(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<
 }
 
 impl NodeAggregation<'_> {
-    /// Takes this rank's pieces out of the window, whose bytes end at `valid`.
+    /// Copies this rank's pieces out of the window; the file's bytes in it end at `valid`.
     fn take(&self, window: u32, valid: u64) {
         let extent = self.windows.extent(window);
         let there = Extent::between(extent.offset, valid.clamp(extent.offset, extent.end()));
         for part in self.parts(there) {
             let bytes = self.ring.bytes(window, extent.len as usize);
-            // SAFETY: the window is loaded, and nobody writes to it before this rank arrives.
+            // SAFETY: the window is loaded, and no rank writes to it before this rank arrives.
             unsafe { copy::get(self.data(), part, bytes) };
         }
     }
@@ -76,7 +76,7 @@ impl NodeAggregation<'_> {
         rest.map(|own| self.windows.extent(own).offset).min().unwrap_or(u64::MAX)
     }
 
-    /// The bytes of the window from the first to the last that a rank may want.
+    /// The bytes of the window from the first to the last that a rank may need.
     pub(super) fn wanted(&self, window: u32) -> Extent {
         let wanted = self.wanted_by_all(window);
         let Some(exchanged) = self.exchanged else { return wanted };
@@ -113,7 +113,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the first window that is open and that nobody reads yet; whether there was one.
+    /// Reads the first open window that no rank reads yet; returns whether there was one.
     fn help(&mut self) -> bool {
         let passage = self.passage;
         let wanted = |window| passage.expected(window) > 0 && passage.serves(window);
@@ -134,7 +134,7 @@ impl Reader<'_> {
         } else {
             let skip = (wanted.offset - extent.offset) as usize;
             let start = ring.bytes(window, extent.len as usize).wrapping_add(skip);
-            // SAFETY: whoever claimed the window is alone with it until it is loaded.
+            // SAFETY: only the rank that claimed the window accesses it until it is loaded.
             let bytes = unsafe { std::slice::from_raw_parts_mut(start, wanted.len as usize) };
             let outcome = scene.driver.read_contig(bytes, wanted.offset, scene.counters);
             if outcome.bytes < wanted.len || outcome.result.is_err() {

@@ -1,18 +1,17 @@
-//! Writing across nodes: what the ranks of a node put into a window travels in one message to the
-//! aggregator of its file domain.
+//! Writing across nodes: the data that the ranks of a node put into a window travels in one message
+//! to the aggregator of its file domain.
 //!
-//! On each node one rank, the *courier* of the domain, sends all messages of it, in the order of
+//! On each node one rank, the *courier* of the domain, sends all its messages in the order of
 //! windows; the aggregator receives them in that order and puts them into the window of its own
-//! node, as one more arrival there. A window that only a node's hull touches has an empty message,
-//! and after a failure all have: nobody waits for ranks that have nothing to say.
+//! node, as one more arrival there. A window that only the hull of a node touches has an empty
+//! message, and after a failure all windows have: no rank waits for ranks without data.
 //!
-//! Why nobody waits forever: take the first window that some node has not done with. It is open on
-//! all nodes; whatever its couriers sent before is received, for it belongs to windows that all
-//! are done with; so its messages are sent, received and stored.
+//! Why no rank waits forever: take the first window that some node has not finished. It is open on
+//! all nodes. Everything its couriers sent before belongs to windows that all nodes have finished,
+//! so it is received; then the messages of this window are sent, received and stored.
 //!
-//! Where a member of a node has ended, windows do not get full any more. Its couriers and
-//! aggregators still exchange all messages, with nothing in them, so that other nodes come to the
-//! end of the call.
+//! Where a member of a node has ended, windows no longer get full. Its couriers and aggregators
+//! still exchange all messages, without data, so that other nodes reach the end of the call.
 
 use super::super::coverage::Coverage;
 use super::super::step;
@@ -28,7 +27,7 @@ use std::sync::PoisonError;
 /// Messages that a courier has under way at most.
 const UNDER_WAY: usize = 2;
 
-/// Windows whose messages an aggregator is ready to receive.
+/// Number of windows for which an aggregator posts receives in advance.
 const AHEAD: usize = 2;
 
 /// Sends the windows that this rank is the courier of.
@@ -69,7 +68,7 @@ pub(super) async fn run(passage: &NodeAggregation<'_>) -> Result<()> {
     result
 }
 
-/// Receives what other nodes have for the windows of this rank's file domain.
+/// Receives the messages of other nodes for the windows of this rank's file domain.
 pub(super) async fn receive(passage: &NodeAggregation<'_>) -> Result<()> {
     let (transport, tag) = (passage.scene.transport, passage.meeting.tag(step::DATA));
     let mut mail = Mail::new();
@@ -119,15 +118,15 @@ fn lost() -> Error {
 }
 
 impl NodeAggregation<'_> {
-    /// What a message begins with.
+    /// The first bytes of a message: its description, or nothing in a repeated call.
     pub(super) fn heading(&self, head: Head, marks: &Coverage) -> Vec<u8> {
         let heading = if self.repeats() { Vec::new() } else { wire::start(head, marks) };
         Counters::add(&self.scene.counters.metadata_bytes, heading.len() as u64);
         heading
     }
 
-    /// Adds to `marks` what the message in place `place` of those that this rank deals with is
-    /// about, and finds its bytes.
+    /// Returns the bytes of `message` and adds its description to `marks`. `place` is its position
+    /// among the messages that this rank handles.
     pub(super) fn open_message<'m>(
         &self,
         window: u32,
@@ -179,12 +178,12 @@ impl NodeAggregation<'_> {
         Ok(marks)
     }
 
-    /// Gives up what this node has for `window`: from now on nothing is stored.
+    /// Drops this node's data for `window`; nothing is stored from this window on.
     pub(super) fn drop_window(&self, window: u32) {
         self.ring.note_unstored(window, self.windows.extent(window).offset);
     }
 
-    /// The message with what this node's ranks put into a full window.
+    /// The message with the data that this node's ranks put into a full window.
     fn pack(&self, window: u32, filled: bool, marks: &mut Coverage) -> Vec<u8> {
         let extent = self.windows.extent(window);
         if filled {
@@ -198,14 +197,14 @@ impl NodeAggregation<'_> {
         let mut message = self.heading(Head { window, valid: 0 }, marks);
         let start = self.ring.bytes(window, extent.len as usize);
         for run in self.runs(extent, marks) {
-            // SAFETY: inside the slot; all ranks have arrived, so nobody writes to it.
+            // SAFETY: inside the slot; all ranks have arrived, so none writes to it.
             let bytes = unsafe { std::slice::from_raw_parts(start.add(run.start), run.len()) };
             message.extend_from_slice(bytes);
         }
         message
     }
 
-    /// Puts what another node sent for an open window into it.
+    /// Puts the data of another node's message into an open window.
     fn merge(
         &self,
         window: u32,

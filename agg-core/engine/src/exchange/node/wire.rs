@@ -8,7 +8,8 @@
 //! bytes
 //! ```
 //!
-//! Where the receiver knows the description from a past call, a message is nothing but bytes.
+//! In a repeated call the receiver has the description from the past call, and a message is only
+//! bytes.
 
 use super::super::coverage::Coverage;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -22,7 +23,7 @@ const COUNTS: usize = 16;
 /// Bytes of a row.
 const ROW: usize = 16;
 
-/// What a message says besides its bytes.
+/// Head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The window's number.
@@ -31,7 +32,7 @@ pub(super) struct Head {
     pub(super) valid: u64,
 }
 
-/// The largest message for a window of so many marks and bytes.
+/// The largest message for a window with this number of marks and bytes.
 pub(super) fn most(marks: usize, bytes: usize) -> usize {
     HEAD + COUNTS + 8 * (marks / 64 + 2) + bytes
 }
@@ -58,7 +59,7 @@ pub(super) fn start(head: Head, marks: &Coverage) -> Vec<u8> {
     message
 }
 
-/// What a message consists of.
+/// The parts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Opened<'m> {
     pub(super) head: Head,
@@ -70,10 +71,10 @@ fn damaged() -> Error {
     Error::new(ErrorClass::Intern, "a damaged message about a window")
 }
 
-/// Adds what a message is about to `marks`, which are empty; returns its parts.
+/// Adds the bytes that a message describes to `marks`, which must be empty; returns its parts.
 ///
 /// # Errors
-/// `Intern` if this is no such message, or one about marks that the window does not have.
+/// `Intern` if the message is malformed, or describes marks that the window does not have.
 pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<Opened<'m>> {
     let (head, rest) = message.split_at_checked(HEAD).ok_or_else(damaged)?;
     let long = |at: usize| head[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -83,7 +84,7 @@ pub(super) fn open<'m>(message: &'m [u8], marks: &mut Coverage) -> Result<Opened
     Ok(Opened { head, description: &rest[..rest.len() - bytes.len()], bytes })
 }
 
-/// Adds what a description stands for to `marks`, which are empty; returns what follows it.
+/// Adds the bytes of a description to `marks`, which must be empty; returns the bytes behind it.
 ///
 /// # Errors
 /// As [`open`].

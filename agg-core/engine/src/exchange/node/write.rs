@@ -1,4 +1,4 @@
-//! Writing: each rank puts its pieces into the windows; who has nothing to put stores full ones.
+//! Writing: each rank puts its pieces into the windows, and idle ranks store full windows.
 
 use super::super::coverage::Coverage;
 use super::super::{Direction, step};
@@ -32,7 +32,7 @@ pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
     Outcome { bytes, result }
 }
 
-/// As [`pass`], and sends and receives what other nodes get and bring.
+/// As [`pass`], and exchanges the messages of these windows with other nodes.
 async fn pass_among_nodes(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
     let messages = join(send::run(passage), send::receive(passage));
     let (passed, (sent, received)) = join(pass(passage, keeper), messages).await;
@@ -48,14 +48,14 @@ async fn pass(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<
             passage.fill(window);
         }
         if ring.arrive(window, passage.expected(window)) {
-            // Whoever has nothing to fill stores it.
+            // A rank with nothing to fill stores it.
             ring.offer(window);
             // Other operations of this rank get a turn.
             yield_now().await;
         }
     }
-    // Whoever cannot leave windows to others stays until the last one is stored; and nobody may
-    // tell how much was stored before that.
+    // A rank that cannot leave windows to others stays until the last one is stored. The number of
+    // stored bytes is not final before that.
     ring.drained(|| keeper.help()).await
 }
 
@@ -150,7 +150,7 @@ fn store_runs(
     let extent = passage.windows.extent(window);
     let scene = &passage.scene;
     let _lock = scene.lock_to_store(extent);
-    // SAFETY: all ranks have arrived, so nobody writes to the window until it is done.
+    // SAFETY: all ranks have arrived, so none writes to the window until it is done.
     let bytes = unsafe {
         let start = passage.ring.bytes(window, extent.len as usize);
         std::slice::from_raw_parts(start, extent.len as usize)

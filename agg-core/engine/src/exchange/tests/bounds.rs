@@ -1,4 +1,4 @@
-//! What a call costs: bytes under way, and time for stretches without data.
+//! Cost of a call: bytes under way, and time for stretches without data.
 
 use super::cases::NOBODYS;
 use super::disk::{Access, Disk};
@@ -128,7 +128,7 @@ pub(super) fn records(rank: u64, len: u64, stride: u64) -> View {
 #[test]
 fn messages_under_way_take_two_windows_at_most_on_each_rank() {
     let disk = Disk::new(vec![]);
-    // Interleaved records, then parts in a row, of which each fills whole windows.
+    // Interleaved records, then contiguous parts that each fill whole windows.
     for record in [64, 100_000] {
         let most = run(4, |ranks| {
             let disk = Arc::clone(&disk);

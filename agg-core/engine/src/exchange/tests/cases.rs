@@ -1,4 +1,4 @@
-//! Random collective calls, and what must come of them.
+//! Random collective calls and their expected results.
 
 use super::chunks::some_chunks;
 use aggio_base::Extent;
@@ -13,14 +13,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// What one rank reads or writes.
+/// The request of one rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) view: View,
     pub(crate) position: u64,
     /// Blocks of the buffer in the order of the data: (start, length).
     pub(crate) blocks: Vec<(usize, usize)>,
-    /// Byte of the file before which nobody has data.
+    /// The first byte of the file that any rank may have data in.
     pub(crate) base: u64,
 }
 
@@ -31,15 +31,15 @@ pub(crate) struct Case {
     pub(crate) aggregators: Vec<usize>,
     pub(crate) facts: Facts,
     pub(crate) hints: Hints,
-    /// What the file holds before.
+    /// Contents of the file before the call.
     pub(crate) before: Vec<u8>,
     /// Ranks of one host share memory.
     pub(crate) memory: bool,
     /// The host of each rank.
     pub(crate) hosts: Vec<usize>,
-    /// Byte of the file before which nobody has data.
+    /// The first byte of the file that any rank may have data in.
     pub(crate) base: u64,
-    /// What each rank expects of the call: the length of pieces from which it goes ahead, or 0.
+    /// For each rank, the length of pieces from which it transfers speculatively, or 0.
     pub(crate) habits: Vec<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Part {
         extents.flat_map(|e: Extent| place(e.offset)..place(e.end())).collect()
     }
 
-    /// The same part so many bytes further on in the file.
+    /// The same part, moved by `base` bytes in the file.
     fn moved(mut self, base: u64) -> Self {
         let displacement = self.view.displacement() + base;
         let (etype, filetype) = (self.view.etype().clone(), self.view.filetype().clone());
@@ -221,7 +221,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
         let parts: Vec<_> = (0..ranks as u64).map(|rank| any_part(rank, ranks as u64)).collect();
         let aggregators = vec(any::<u32>(), ranks);
         let window = prop_oneof![3 => 1..120u64, 1 => Just(1u64 << 20)];
-        // The file has records, or nobody knows.
+        // The file has records, or its format is unknown.
         let records = proptest::option::of((1..200u64, 0..50u64));
         let sizes = (window, 1..40u64, 0..100u64, records);
         let file = vec(any::<u8>(), 0..700);

@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Who has data in a chunk.
+/// The ranks with data in a chunk.
 #[derive(Clone, Copy, Debug)]
 enum Whose {
     /// The rank of this number, counted around.
@@ -27,7 +27,7 @@ enum Whose {
     Nobodys,
 }
 
-/// Chunks that ranks touch, and what hints say about them.
+/// Chunks that ranks touch, and the hints for them.
 #[derive(Clone, Debug)]
 pub(crate) struct SomeChunks {
     /// Bytes of a chunk, and of the gap behind it.
@@ -126,7 +126,7 @@ impl SomeChunks {
 const KIB: usize = 1 << 10;
 const CHUNK: usize = 128 * KIB;
 
-/// Four ranks write or read chunks behind each other; the requests of each, and what all counted.
+/// Four ranks write or read consecutive chunks; returns the requests of each, and the totals.
 fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>>, Totals) {
     let pairs = [("aggio_chunks", "enable")].iter().chain(hints);
     let pairs: Vec<_> = pairs.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -179,7 +179,7 @@ fn extents(seen: &[Seen]) -> Vec<(u64, u64)> {
 fn chunks_of_one_rank_are_moved_by_it_and_those_of_all_pass_through_windows() {
     let chunk = CHUNK as u64;
     for way in WAYS {
-        // Pieces are small for what a request costs, so that ranks would exchange all of them.
+        // Pieces are small relative to the cost of a request, so ranks would exchange all of them.
         let (seen, totals) = requests(way, &MIXED, &[]);
         let all = extents(&seen.concat());
         let wanted = [(0, 4), (4, 1), (5, 4), (9, 1)];
@@ -227,7 +227,7 @@ fn hints_that_switch_exchanges_off_come_before_chunks() {
     assert_eq!((totals.chunks_alone, totals.chunks_exchanged), (0, 16));
 }
 
-/// A case is used by other tests, too: they are right only if it has what it promises.
+/// Other tests use this case and rely on it.
 #[test]
 fn views_of_chunks_have_parts_that_begin_at_chunks() {
     let chunks = SomeChunks { len: 40, gap: 2, row: 3, whose: MIXED.to_vec(), number: 0, ratio: 0 };

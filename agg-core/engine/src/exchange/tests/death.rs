@@ -1,5 +1,5 @@
-//! A rank whose process ends in the middle of a call: the others end with an error that names it,
-//! and what they say of their bytes is true.
+//! A rank's process ends in the middle of a call: the others end with an error that names it and
+//! report the correct number of bytes.
 
 use super::bounds::records;
 use super::cases::{NOBODYS, byte};
@@ -68,7 +68,7 @@ async fn survive(
     (outcome, buffer)
 }
 
-/// What rank 0 gets when rank 1 dies in the call.
+/// The result of rank 0 when rank 1 dies in the call.
 fn outlive(way: Way, disk: &Arc<Disk>) -> (Outcome, Vec<u8>) {
     let mut results = run(2, |transport: Arc<ThreadTransport>| {
         let disk = Arc::clone(disk);
@@ -120,7 +120,7 @@ fn a_read_counts_what_it_delivered_before_a_peer_ended() {
 const NODES: [&str; 5] = ["a", "a", "a", "b", "b"];
 const VICTIM: usize = 2;
 
-/// What the other ranks get when one that neither stores nor sends dies in a call of two nodes.
+/// The results of the others when a rank that neither stores nor sends dies in a call of two nodes.
 fn outlive_on_two_nodes(way: Way, disk: &Arc<Disk>) -> Vec<(usize, Outcome, Vec<u8>)> {
     let ranks = ThreadTransport::group_on(NODES.map(String::from).to_vec());
     let results = run_on(ranks, |transport| {

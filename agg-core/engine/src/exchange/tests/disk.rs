@@ -7,12 +7,12 @@ use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The file, of which only the bytes from `base` on are kept: nobody may touch those before.
+/// A file that keeps only the bytes from `base` on; those before must not be accessed.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     bytes: Mutex<Vec<u8>>,
     base: u64,
-    /// What writes stored, counted from `base`.
+    /// Extents that writes stored, counted from `base`.
     stored: Mutex<Vec<Extent>>,
 }
 
@@ -26,8 +26,8 @@ impl Disk {
         Arc::new(Self { bytes: Mutex::new(bytes), base, stored: Mutex::default() })
     }
 
-    /// What writes stored so far, even if the file had the same bytes there; counted from the first
-    /// byte that is kept.
+    /// The extents stored by writes so far, also if the file had the same bytes there; counted from
+    /// the first byte that is kept.
     pub(super) fn stored(&self) -> Vec<Extent> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -146,7 +146,7 @@ impl Driver for Access {
     }
 }
 
-/// What is known of a file system in memory with blocks of this size.
+/// Facts of a file system in memory with blocks of this size.
 pub(super) fn facts(block_size: u64) -> Facts {
     Facts {
         block_size,

@@ -1,4 +1,4 @@
-//! Ranks that fail: nobody hangs, all tell the same, counts are true.
+//! Ranks that fail: no rank hangs, all return the same result, and counts are right.
 
 use super::cases::{Case, NOBODYS, any_case, byte, cases, disjoint};
 use super::disk::{Access, Disk};

@@ -1,4 +1,4 @@
-//! Windows of a node with so many ranks that their marks for single bytes would take too much
+//! Windows of a node with too many ranks for marks of single bytes, which would take too much
 //! memory.
 
 use super::bounds::records;

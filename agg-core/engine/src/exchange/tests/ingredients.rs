@@ -1,4 +1,4 @@
-//! What the random cases are made of: every ingredient is in a good part of them.
+//! The mix of the random cases: every ingredient is in a good part of them.
 
 use super::cases::{Case, Part, any_case, conflict};
 use super::disk::{Access, Disk};
@@ -61,7 +61,7 @@ fn random_cases_have_overlaps_holes_empty_ranks_single_bytes_and_far_offsets() {
     expect("offsets beyond 2^40", 15, &|case| case.base >= 1 << 40);
 }
 
-/// What happened in a collective write of all ranks.
+/// The totals of all ranks in a collective write.
 fn totals(case: Case) -> Totals {
     let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
     let of_ranks = run_on(case.ranks(), |transport| {

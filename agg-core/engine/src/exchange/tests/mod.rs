@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// The byte that a buffer holds where nothing was read.
 const UNTOUCHED: u8 = 0xEE;
 
-/// So many of them stand before the first and behind the last byte of each rank's memory.
+/// Number of guard bytes before the first and behind the last byte of each rank's memory.
 const MARGIN: usize = 64;
 
 /// A rank's memory between margins: its data, in order, `data(i)` each, and nothing else.
@@ -45,7 +45,7 @@ fn canvas(part: &Part, data: impl Fn(usize) -> Option<u8>) -> Vec<u8> {
     canvas
 }
 
-/// What a rank has in memory when it writes.
+/// The memory of a rank that writes.
 fn own_data(case: &Case, rank: usize) -> Vec<u8> {
     canvas(&case.parts[rank], |i| Some(byte(rank, i)))
 }
@@ -70,7 +70,7 @@ impl Way {
     }
 }
 
-/// What a rank has of a file that it has just opened, in tests of what calls cost.
+/// State of a rank that has just opened a file, in tests of costs.
 struct Fresh<'a> {
     transport: &'a dyn Transport,
     driver: &'a dyn Driver,
@@ -118,7 +118,7 @@ impl<'a> Fresh<'a> {
     }
 }
 
-/// What a rank has of an open file between calls.
+/// State of an open file on a rank between calls.
 struct Opened {
     tags: Tags,
     counters: Counters,
@@ -190,7 +190,7 @@ fn call_all(case: &Arc<Case>, disk: &Arc<Disk>, way: Way) -> Vec<(u64, Result<()
     })
 }
 
-/// What a rank must get: count and memory.
+/// The expected count and memory of a rank.
 fn expected(part: &Part, file: &[u8]) -> (u64, Vec<u8>) {
     let offsets = part.offsets();
     let got = offsets.iter().take_while(|offset| **offset < file.len()).count();

@@ -1,4 +1,4 @@
-//! Ranks on several nodes: how many messages travel, and that nobody waits forever.
+//! Ranks on several nodes: the number of messages, and freedom from deadlock.
 
 use super::cases::Part;
 use super::disk::{Access, Disk, facts};
@@ -41,7 +41,7 @@ fn byte(rank: usize, at: usize) -> u8 {
     (at * 7 + rank * 31 + 1) as u8
 }
 
-/// All ranks write, or read, so many bytes in turn; what it cost each.
+/// All ranks write, or read, this number of bytes in turn; returns the totals of each.
 fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec<Totals> {
     let ranks = hosts.len();
     run_on(on(hosts), |transport| {
@@ -135,7 +135,7 @@ fn ranks_meet_in_a_logarithm_of_messages_of_a_few_words_for_each_node() {
             "the number of ranks of a node makes no difference"
         );
         for (rank, sent) in many.iter().enumerate() {
-            // What all nodes bring; who is next; the result.
+            // Summaries of all nodes; the next rank; the result.
             let rounds = nodes.next_power_of_two().ilog2() as usize;
             let most = if rank < nodes { 3 * rounds } else { 0 };
             let (count, bytes) = (sent.len(), sent.iter().sum::<usize>());

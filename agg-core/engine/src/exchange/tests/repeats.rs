@@ -1,5 +1,4 @@
-//! Calls that repeat one before: nothing but data travels, and the bytes are right whatever
-//! changes.
+//! Calls that repeat an earlier one: only data travels, and the bytes are right after any change.
 
 use super::cases::{Case, Part, any_case, cases, conflict, disjoint, written};
 use super::disk::{Access, Disk};
@@ -31,14 +30,14 @@ struct Step {
     atomic: bool,
 }
 
-/// What a rank has after a step: bytes and result of the call, its buffer, its counts so far.
+/// A rank's state after a step: bytes and result of the call, its buffer, its counts so far.
 type Done = (u64, Result<()>, Vec<u8>, Totals);
 
 fn step(case: &Case, way: Way) -> Step {
     Step { case: case.clone(), way, fails: false, atomic: false }
 }
 
-/// Ranks carry out the calls one after the other; what each has after each.
+/// Ranks carry out the calls in order; returns the state of each rank after each call.
 fn play(steps: &[Step], disk: &Arc<Disk>) -> Vec<Vec<Done>> {
     let (ranks, steps) = (steps[0].case.ranks(), Arc::new(steps.to_vec()));
     let locks = Arc::new(ThreadLocks::default());
@@ -86,7 +85,7 @@ fn check(steps: &[Step]) -> std::result::Result<Vec<Totals>, TestCaseError> {
     Ok(sums(&all))
 }
 
-/// Of each step, what all ranks together counted in it.
+/// The totals of all ranks for each step.
 fn sums(all: &[Vec<Done>]) -> Vec<Totals> {
     let upto = |number: usize| {
         all.iter().fold(Totals::default(), |mut sum, done| {
@@ -158,7 +157,7 @@ fn shifted(mut case: Case, by: u64) -> Case {
     case
 }
 
-/// The same call so many copies of the filetype further on in the views.
+/// The same call, moved by this number of copies of the filetype in the views.
 fn later(mut case: Case, copies: u64) -> Case {
     for part in &mut case.parts {
         part.position += copies * part.view.filetype().size();
@@ -182,7 +181,7 @@ fn the_second_identical_call_makes_no_plan_and_sends_nothing_but_data() {
             assert_eq!(second.metadata_bytes, 0);
             let telling = if hosts == TWO_NODES || hosts == NO_MEMORY { 1..10_000 } else { 0..1 };
             assert!(telling.contains(&first.metadata_bytes), "{}", first.metadata_bytes);
-            // What travels is the data of ranks that are not where it is stored.
+            // Only the data of ranks on other nodes than the aggregator's travels.
             let data = case.parts.iter().map(Part::len).sum::<usize>() as u64;
             assert!(second.message_bytes < data && second.messages <= first.messages);
             let telling = if hosts == TWO_NODES { first.metadata_bytes } else { 0 };
@@ -227,7 +226,7 @@ fn what_is_cut_into_other_windows_is_planned_anew() {
     let all = [&case, &odd, &case, &odd, &smaller, &smaller, &smaller, &case];
     let counts = counts(&all.map(|case| step(case, Way::Write)));
     let planned: Vec<bool> = counts.iter().map(is_planned).collect();
-    // A pattern for which two plans are known tries them in turn.
+    // A pattern with two cached plans tries them in turn.
     assert_eq!(planned, [true, true, false, false, true, true, false, false]);
 }
 

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Bytes. A call of a few microseconds can afford to move so many, and not five times as many.
+/// Bytes. A call of a few microseconds can afford to move this much, and not five times as much.
 const MOST: usize = 3712;
 
-/// Bytes of what the function returns.
+/// The size of the function's return value in bytes.
 fn room<F>(_: impl Fn(Scene<'static>, Result<Request<'static>>, &'static TagBlock) -> F) -> usize {
     size_of::<F>()
 }

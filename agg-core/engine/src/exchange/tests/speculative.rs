@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 /// Bytes of a rank's part of each call.
 const LEN: usize = 64;
 
-/// One rank's calls on one file, and what it expects.
+/// One rank's calls on one file, and its prediction.
 struct Session {
     transport: Arc<ThreadTransport>,
     access: Access,
@@ -86,7 +86,7 @@ fn in_turn(start: usize, piece: usize, rank: usize, ranks: usize) -> View {
         .expect("an ascending filetype")
 }
 
-/// What the file holds after a write.
+/// The file's contents after a write.
 fn contents(piece: usize, ranks: usize) -> Vec<u8> {
     (0..LEN * ranks).map(|at| (at / piece % ranks) as u8 + 1).collect()
 }

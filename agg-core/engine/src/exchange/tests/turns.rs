@@ -23,7 +23,7 @@ struct Writers {
     most: AtomicUsize,
 }
 
-/// A file of a named file system whose requests take long enough to meet.
+/// A file of a named file system, with requests slow enough to overlap.
 #[derive(Debug)]
 struct Watched {
     access: Access,

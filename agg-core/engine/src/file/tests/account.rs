@@ -1,10 +1,10 @@
-//! What a file counts: calls, pieces, bytes, and the ways that calls were carried out.
+//! Counts of a file: calls, pieces, bytes, and the ways in which calls were carried out.
 
 use super::*;
 use aggio_base::report::Totals;
 use aggio_plan::plan::{Note, Reason, Way};
 
-/// The sum over `ranks` of what was counted while `body` ran.
+/// The sum of the counts of all `ranks` while `body` ran.
 fn counted(
     ranks: usize,
     scratch: &Scratch,
@@ -30,7 +30,7 @@ fn calls_are_counted_by_the_way_they_were_carried_out() {
         rank.write_all(Position::Explicit(0), &[7; 100_000]);
         rank.read_all(Position::Explicit(0), 100_000);
         rank.set_view(Ok(View::bytes())).expect("a legal view");
-        // Large parts: each rank for itself. No data: nobody.
+        // Large parts: each rank writes its own. No data: no rank writes.
         rank.write_all(Position::Explicit(rank.number as i64 * 200_000), &[7; 200_000]);
         rank.write_all(Position::Explicit(0), &[]);
     });

@@ -12,7 +12,7 @@ fn chunks(count: usize, len: usize) -> Vec<usize> {
     (0..count).map(|number| 77 + number * len).collect()
 }
 
-/// What is in the file there; quickly, for what is kept is used for a second.
+/// The bytes of the file there. Computed quickly, as kept bytes are valid for one second.
 fn wanted(place: usize, len: usize) -> Vec<u8> {
     let period: Vec<u8> = (place..place + 251).map(byte).collect();
     let mut bytes = period.repeat(len.div_ceil(251));
@@ -26,8 +26,8 @@ fn expect(rank: &Rank, place: usize, len: usize) {
     assert!(bytes == wanted(place, len), "{place}, {len} bytes");
 }
 
-/// Whether it holds at one of several attempts: what is kept is used for a second, which is over
-/// where ranks wait for a processor for so long.
+/// Whether `holds` succeeds in one of several attempts: kept bytes are valid for one second, which
+/// may pass while ranks wait for a processor.
 fn holds_where_ranks_run(holds: impl Fn() -> bool) -> bool {
     (0..20).any(|_| holds())
 }
@@ -42,7 +42,7 @@ fn an_extent_that_all_ranks_of_a_node_read_costs_one_request() {
                 all_reading(3, scratch.name(), Amode::RDONLY, "enable", move |rank| {
                     for place in chunks(COUNT, len) {
                         expect(rank, place, len);
-                        // From now on the ranks know that they read the same.
+                        // From now on the ranks have found that they read the same.
                         rank.wait(rank.file.sync()).expect("all have read");
                     }
                 });
@@ -59,7 +59,7 @@ fn extents_that_each_rank_reads_alone_cost_what_they_cost() {
     const COUNT: usize = 30;
     let scratch = old_file(77 + 2 * COUNT * 100_000);
     let (_, totals) = all_reading(2, scratch.name(), Amode::RDONLY, "enable", |rank| {
-        // Both want the first one, then nobody what the other one reads.
+        // Both read the first chunk; then no rank reads the chunks of the other.
         expect(rank, 0, 100_000);
         rank.wait(rank.file.sync()).expect("both have read");
         for place in chunks(COUNT, 100_000).into_iter().skip(rank.number).step_by(2) {
@@ -76,7 +76,7 @@ fn a_rank_that_reads_an_extent_again_has_it_from_memory() {
     assert!(holds_where_ranks_run(|| {
         let (_, totals) = all_reading(1, scratch.name(), Amode::RDONLY, "enable", |rank| {
             (0..10).for_each(|_| expect(rank, 5, 2 * MIB));
-            // What begins there and is shorter is there as well; what is longer is not.
+            // A shorter read at the same offset is there as well; a longer one is not.
             expect(rank, 5, MIB);
             expect(rank, 5, 3 * MIB - 5);
         });

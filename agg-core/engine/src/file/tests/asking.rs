@@ -1,4 +1,4 @@
-//! Writes that wait until another rank asks for them, which does not wait for this one's calls.
+//! Flush on demand: deferred writes are stored for another rank, independent of the writer's calls.
 
 use super::*;
 use aggio_comm::transport::Holders;
@@ -21,13 +21,13 @@ fn close(rank: &Rank) -> Result<()> {
     rank.wait(rank.file.clone().close())
 }
 
-/// Each rank's part of 10 bytes; it waits.
+/// Writes each rank's part of 10 bytes, deferred.
 fn write_parts(rank: &Rank, start: i64, byte: u8) {
     let place = Position::Explicit(start + 10 * rank.number as i64);
     assert_eq!(moved(rank.write_all(place, &[byte + rank.number as u8; 10])), 10);
 }
 
-/// What `write_parts` stores.
+/// The bytes stored by `write_parts`.
 fn parts(byte: u8) -> Vec<u8> {
     (0..RANKS as u8).flat_map(|rank| [byte + rank; 10]).collect()
 }
@@ -80,7 +80,7 @@ fn what_a_rank_writes_alone_over_what_waits_elsewhere_stays() {
     }
 }
 
-/// A rank needs some time to take in what it writes with others, which have returned by then.
+/// A rank may still be buffering its part of a collective write when others have returned.
 #[test]
 fn what_a_rank_writes_alone_comes_after_a_collective_write_in_which_others_still_are() {
     const LEN: usize = 64 << 20;
@@ -172,7 +172,7 @@ fn of_two_collective_calls_the_later_one_counts_when_each_rank_stores_its_part_a
         ranks_on(on(nodes, RANKS), move |transport| {
             let rank = open_with(&transport, &name, &[DEFER]);
             write_parts(&rank, 0, 1);
-            // Shifted by a rank: each has written what another one writes now.
+            // Shifted by a rank: each writes a range that another rank wrote before.
             let place = 10 * ((rank.number + 1) % RANKS) as i64;
             rank.write_all(Position::Explicit(place), &[20 + rank.number as u8; 10]);
             barrier.wait();
@@ -236,7 +236,7 @@ fn what_finds_no_room_makes_all_write_together() {
     }
 }
 
-/// Begins to read `buffer`, and comes back when what waits on this rank is on its way to the file.
+/// Begins to read into `buffer`, and returns when this rank's buffered writes are being flushed.
 fn launch_read_all(rank: &Rank, buffer: &mut [u8]) -> Running<Outcome> {
     let running = rank.file.launch(Call {
         operation: "MPI_File_iread_at_all",
@@ -348,7 +348,7 @@ fn a_rank_that_asks_one_whose_process_has_ended_does_not_wait() {
         ranks_on(on(nodes, 2), move |transport| {
             let rank = open_with(&transport, &name, &[DEFER]);
             write_parts(&rank, 0, 1);
-            // What was held back when the process ended is held back for ever.
+            // Writes still buffered when a process ends are never stored.
             let hold = rank.file.holders.as_ref().filter(|_| rank.number == 0).map(Holders::hold);
             if rank.number == 0 {
                 transport.node().expect("memory of the node").pretend_to_have_ended();

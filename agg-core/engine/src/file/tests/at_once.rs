@@ -1,4 +1,4 @@
-//! The short way of plain calls: what it takes, and that it does what the long way does.
+//! The short way of plain calls: the calls it accepts, and that it matches the long way.
 
 use super::*;
 use aggio_base::report::Totals;
@@ -24,7 +24,7 @@ struct Setting {
     view: usize,
     atomic: bool,
     sieving: &'static str,
-    /// What goes wrong below the engine.
+    /// The faults below the engine.
     faults: &'static str,
 }
 
@@ -54,7 +54,7 @@ fn views(number: usize) -> View {
     }
 }
 
-/// What can be seen of a sequence of calls.
+/// The observable results of a sequence of calls.
 #[derive(Debug, PartialEq)]
 struct Seen {
     /// Bytes moved, error and memory of each call.
@@ -64,8 +64,8 @@ struct Seen {
     file: Vec<u8>,
 }
 
-/// Makes the calls on a new file, on the short way where `short` says so and it can be taken; also
-/// returns how many took it.
+/// Makes the calls on a new file, by the short way if `short` is set and possible; also returns how
+/// many took it.
 fn seen(setting: &Setting, wishes: &[Wish], short: bool) -> (Seen, usize) {
     let scratch = Scratch::holding(&(0..200).collect::<Vec<u8>>());
     let _plan = arrange(&scratch.name(), setting.faults).expect("a plan");

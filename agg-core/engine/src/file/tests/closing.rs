@@ -4,11 +4,11 @@ use super::*;
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_store::driver::fault::arrange;
 
-/// What a rank gets from a close: class, number and rank of an error.
+/// The result of a close on a rank: class, number and rank of an error.
 type Told = std::result::Result<(), (ErrorClass, i32, Option<usize>)>;
 
-/// What ranks on these hosts get from closing a file whose closes fail as `faults` say; each has
-/// written to it.
+/// The results of closing a file on ranks of these hosts, after each has written to it; closes fail
+/// as `faults` say.
 fn closed(hosts: &str, faults: &str) -> Vec<Told> {
     let scratch = Scratch::new();
     let plan = format!("fs=completing;{faults}");

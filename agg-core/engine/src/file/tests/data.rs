@@ -208,7 +208,7 @@ fn what_a_file_did_is_counted() {
     });
 }
 
-/// What PnetCDF makes: 16 bytes of header on rank 0, and columns of a matrix, whose bounds count.
+/// A view as PnetCDF makes it: 16 bytes of header on rank 0, and columns of a matrix with bounds.
 fn header_and_columns(rank: usize) -> Result<View> {
     let cell = Datatype::bytes(CELL);
     let column = Datatype::subarray(&[ROWS, 4], &[ROWS, 1], &[0, rank as u64], Order::C, &cell)?;

@@ -4,7 +4,7 @@ use super::*;
 use aggio_comm::transport::threads::testing::run_on;
 use aggio_store::driver::fault::{Arrangement, arrange};
 
-/// A file of the test driver whose operations fail as `plan` says; ranks open it late.
+/// A file of the test driver with operations that fail as in `plan`; ranks open it late.
 struct Late {
     scratch: Scratch,
     _plan: Arrangement,
@@ -260,7 +260,7 @@ fn container() -> (aggio_store::driver::scratch::Scratch, String) {
     (folder, path)
 }
 
-/// What a container holds.
+/// The contents of a container.
 fn held(path: &str) -> Vec<u8> {
     let mut bytes = vec![0; 100];
     let container = aggio_container::blob::Container::open(path.as_ref()).expect("a container");

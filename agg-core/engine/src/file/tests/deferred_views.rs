@@ -1,5 +1,5 @@
-//! Views of files whose writes wait: no rank waits for another, and shared file pointers begin at 0
-//! all the same.
+//! Views of files with deferred writes: no rank waits for another, and shared file pointers still
+//! begin at 0.
 
 use super::write_behind::open_deferring;
 use super::*;
@@ -36,8 +36,8 @@ fn a_rank_sets_views_and_writes_while_another_has_not_called_yet() {
     assert!(scratch.bytes() == bytes);
 }
 
-/// What all ranks write at the shared pointer of `views` views, one behind the other; they are
-/// never together.
+/// Checks the writes of all ranks at the shared pointer of `views` consecutive views; the ranks
+/// never synchronise.
 fn scattered(name: String, views: u64) {
     ranks(RANKS, move |transport| {
         let rank = open_deferring(&transport, &name);
@@ -102,7 +102,7 @@ fn another_file_finds_no_pointer_that_was_moved() {
     });
 }
 
-/// A file whose writes do not wait, and whose views ranks set alone when there are many.
+/// Opens a file without deferred writes. Ranks set its views alone once there are many.
 fn open_viewing(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
     let request = OpenRequest::new(name, CREATE, hints(&[("aggio_views_alone", "enable")]));
     let file = wait(&**transport, engine().open(transport.clone(), request));
@@ -259,7 +259,7 @@ fn hints_that_all_must_share_hold_from_the_next_flush_on_and_those_of_rank_0_win
         rank.write_all(Position::Explicit(8 * rank.number as i64), b"01234567");
         rank.wait(rank.file.sync()).unwrap();
         let after = rank.file.hints().cb_buffer_size;
-        // The last wish counts, also if it is what holds already.
+        // The last request counts, also if it equals the value in force.
         set(8192, 1 << 20);
         set(4096, 1 << 20);
         rank.wait(rank.file.sync()).unwrap();

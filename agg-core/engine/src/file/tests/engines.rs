@@ -22,7 +22,7 @@ fn written(engine: &Arc<Engine>, scratch: &Scratch, name: &str, bytes: &[u8]) ->
         let rank = Rank { number: transport.rank(), file };
         let at = Position::Explicit((rank.number * bytes.len()) as i64);
         assert_eq!(moved(rank.write_all(at, &bytes)), bytes.len() as u64);
-        // Here the ranks tell each other what they have seen of the format.
+        // The ranks exchange their findings about the format here.
         rank.wait(rank.file.sync()).expect("it is synchronised");
         let name = (rank.file.driver().name().to_owned(), rank.file.map().is_some());
         rank.wait(rank.file.clone().close()).expect("it closes");
@@ -45,7 +45,7 @@ fn engines_of_one_process_have_rules_and_formats_of_their_own() {
         let (driver, has_map) = written(&files, &scratch, &name("f"), &head);
         assert_eq!((&*driver, has_map), ("posix", true));
     }
-    // Either deletes what the other one has made.
+    // Each deletes the file that the other one has made.
     assert_eq!(files.delete(&scratch.file("c0.nc")), Ok(()));
     assert_eq!(containers.delete(&scratch.file("f0.nc")), Ok(()));
 }
@@ -90,7 +90,7 @@ fn open_in(
     Rank { number: transport.rank(), file }
 }
 
-/// In an engine of its own no other file defers, so that nobody looks for names at an open.
+/// In an engine of its own no other file defers, so an open does not compare names.
 #[test]
 fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
     for with_another in [false, true] {
@@ -124,7 +124,7 @@ fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
 
 #[test]
 fn a_rank_that_needs_a_container_late_takes_no_other_one_of_that_name_for_it() {
-    // Without memory of the node nobody offers the container that is open.
+    // Without memory of the node no rank offers the open container.
     let scratch = Scratch::new();
     let (path, moved_to) = (scratch.file("x.nc"), scratch.file("y.nc"));
     let names = [path.clone(), moved_to.clone()];

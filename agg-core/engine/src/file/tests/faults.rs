@@ -1,4 +1,5 @@
-//! Failing storage: the right class on every rank, true counts, nobody waits, the file still works.
+//! Failing storage: the right class on every rank, right counts, no deadlock, and the file still
+//! works.
 
 use super::*;
 use aggio_store::driver::fault::arrange;
@@ -72,8 +73,8 @@ fn access(rank: &Rank, way: Way, direction: Direction, buffer: &mut [u8]) -> Out
     rank.wait(rank.start(direction, position, way.is_collective(), buffer))
 }
 
-/// Lets `culprit`s fail as `plan` says; every rank must get `wanted`, or, where ranks work for
-/// themselves, the ranks that met the fault.
+/// Makes `culprit`s fail according to `plan`; every rank must get `wanted`, or, if ranks work
+/// independently, the ranks that met the fault.
 fn write_with(plan: &str, way: Way, wanted: ErrorClass) {
     let scratch = Scratch::new();
     let _plan = arrange(&scratch.name(), plan).expect("a plan");

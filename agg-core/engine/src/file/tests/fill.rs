@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 /// Bytes of a rank's part that are worth reserving.
 const LEN: usize = 128 << 10;
 
-/// What each rank counted when `body` was run with the hint.
+/// The counts of each rank when `body` was run with the hint.
 fn counted(
     size: usize,
     name: &str,
@@ -19,7 +19,7 @@ fn counted(
     counted_on(1, size, name, fill, body)
 }
 
-/// The same where the ranks are on so many nodes, in turn.
+/// As [`counted`], with the ranks on this number of nodes, in turn.
 fn counted_on(
     nodes: usize,
     size: usize,

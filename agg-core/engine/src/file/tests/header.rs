@@ -10,7 +10,7 @@ const RANKS: usize = 3;
 const HEADER: usize = 16;
 const RECORD: usize = 10;
 
-/// All ranks open the file, whose format they know, and run `body`.
+/// All ranks open the file, with its format set, and run `body`.
 fn on_records(nodes: usize, body: impl Fn(&Rank, &Barrier) + Send + Sync + 'static) -> Vec<u8> {
     let scratch = Scratch::new();
     let (name, barrier) = (scratch.name(), Barrier::new(RANKS));

@@ -56,7 +56,7 @@ fn engine() -> &'static Arc<Engine> {
 
 const CREATE: Amode = Amode::RDWR.with(Amode::CREATE);
 
-/// Writes wait; also where nobody can ask for them.
+/// Defers writes; also where no rank can request a flush.
 const DEFER: (&str, &str) = ("aggio_defer", "enable");
 const UNASKED: (&str, &str) = ("aggio_defer_unasked", "true");
 
@@ -120,7 +120,7 @@ fn ranks_on<T: Send + 'static>(
 /// Numbers of nodes on which ranks ask each other alike.
 const NODES: [usize; 3] = [1, 2, 3];
 
-/// Ranks on so many nodes, in turn.
+/// Ranks on this number of nodes, in turn.
 fn on(nodes: usize, ranks: usize) -> Vec<Arc<ThreadTransport>> {
     ThreadTransport::group_on((0..ranks).map(|rank| (rank % nodes).to_string()).collect())
 }
@@ -129,7 +129,7 @@ fn wait<T>(transport: &dyn Transport, future: impl Future<Output = T>) -> T {
     block_on(future, |waits| transport.idle(waits))
 }
 
-/// Whatever waits with these hints does so whatever it costs.
+/// Hints that defer writes regardless of cost.
 fn hints(pairs: &[(&str, &str)]) -> Hints {
     let always = ("aggio_defer_always", "true");
     let pairs: Vec<_> =

@@ -252,7 +252,7 @@ fn two_threads_of_each_rank_use_two_files_in_any_order() {
     }
 }
 
-/// The hints about stripes that a file tells which one rank makes under the `plan` of the test
+/// The hints about stripes reported for a file that one rank makes under the `plan` of the test
 /// driver.
 fn stripes_told(plan: &str, asked: &[(&str, &str)]) -> Vec<String> {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Ranks begin operations on several files in different orders; nobody may wait for ever.
+//! Ranks begin operations on several files in different orders, without deadlock.
 
 use super::*;
 use aggio_comm::task::join_all;

@@ -1,5 +1,5 @@
-//! Of bytes that several ranks write one after the other, the last write counts although all of
-//! them wait.
+//! If several ranks write the same bytes one after the other, the last write is stored although all
+//! are deferred.
 
 use super::*;
 use proptest::prelude::*;
@@ -103,14 +103,14 @@ fn bytes_that_did_not_fit_into_the_buffer_are_newer_than_those_that_did() {
     assert_eq!(scratch.bytes(), [2; 280]);
 }
 
-/// What happens next; all ranks wait for each other in between.
+/// The next step; all ranks synchronise between steps.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A rank writes by itself: where, how much.
+    /// An independent write of a rank: offset and length.
     Alone(usize, u64, u64),
     /// All write, each at its own place of this range from a rank on, with gaps.
     Together(u64, u64, usize),
-    /// A rank reads by itself.
+    /// An independent read of a rank.
     Read(usize, u64),
     Sync,
 }
@@ -167,7 +167,7 @@ fn carry_out(steps: &[Step], name: &str, buffer: [&'static str; 2]) {
     });
 }
 
-/// What the file has where writes do not wait.
+/// The contents of the file without deferred writes.
 fn wanted(steps: &[Step]) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     let mut write = |at: u64, len: u64, byte: u8| {

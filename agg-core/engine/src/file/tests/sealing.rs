@@ -65,7 +65,8 @@ fn place() -> scratch::Scratch {
     scratch::Scratch::new()
 }
 
-/// Every rank writes three bytes, the first of which is `first`; returns what is there afterwards.
+/// Every rank writes three bytes, and the first byte of all is `first`; returns the resulting
+/// files.
 fn written(place: &scratch::Scratch, name: &str, first: u8) -> Vec<String> {
     let path = place.file(name);
     ranks(RANKS, move |transport| {

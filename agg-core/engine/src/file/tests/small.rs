@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 pub(super) const MIB: usize = 1 << 20;
 
-/// A file of bytes that tell their places, which nobody has changed for two seconds.
+/// A file in which each byte encodes its place, unchanged for two seconds.
 pub(super) fn old_file(len: usize) -> Scratch {
     let period: Vec<u8> = (0..251).map(byte).collect();
     let scratch = Scratch::holding(&period.repeat(len.div_ceil(251))[..len]);
@@ -32,7 +32,7 @@ fn reading<T: Send + 'static>(
     (values.remove(0), totals)
 }
 
-/// As [`reading`] on several ranks of one node; what they counted together.
+/// As [`reading`] on several ranks of one node; returns the sum of their counts.
 pub(super) fn all_reading<T: Send + 'static>(
     size: usize,
     name: String,
@@ -204,7 +204,7 @@ fn where_a_mib_cannot_be_fetched_the_read_is_made_as_it_is() {
     }
 }
 
-/// A file whose changes do not show in its times, with such faults besides.
+/// A file that does not update its times on changes, with additional faults.
 pub(super) fn timeless(
     scratch: &Scratch,
     faults: &str,
@@ -257,7 +257,7 @@ fn in_atomic_mode_nothing_is_kept() {
     });
     assert_eq!((totals.reads_out, totals.remembered), (10, 0));
     drop(plan);
-    // Nor of a rank alone, whose calls need no plan.
+    // The same for a single rank, where calls need no plan.
     let (name, _plan) = timeless(&scratch, "");
     let (_, totals) = all_reading(1, name, Amode::RDWR, "enable", |rank| {
         rank.wait(rank.file.set_atomicity(true)).expect("atomic mode");
@@ -338,8 +338,8 @@ fn random_steps(seed: u64, ranks: usize, count: usize, bytes: usize) -> Vec<Step
     (0..count).map(&mut step).collect()
 }
 
-/// Carries out the steps. A rank reads what it wrote itself, and of what others write what was
-/// there at the last synchronisation or anything that they write before the next one.
+/// Carries out the steps. A rank reads its own last write; of the bytes written by others it reads
+/// the state at the last synchronisation or any write before the next one.
 fn carry_out(rank: &Rank, steps: &[Step], bytes: usize) {
     let mut settled = vec![1; bytes];
     for epoch in steps.split_inclusive(|step| matches!(step, Step::Sync)) {

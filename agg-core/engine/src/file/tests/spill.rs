@@ -12,8 +12,8 @@ const RANKS: usize = 4;
 const PIECES: u64 = 30;
 const PIECE: u64 = 20;
 
-/// Each rank writes `writes` times strided pieces beside those of the others, and what all of them
-/// counted; the memory has room for two writes, files for as many bytes as `storage` says.
+/// Each rank writes `writes` times strided pieces beside those of the others; returns the counts of
+/// all. The memory has room for two writes, files for as many bytes as `storage` says.
 fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
     let name = name.to_owned();
     ranks(RANKS, move |transport| {
@@ -26,7 +26,7 @@ fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
 
 fn open(transport: &Arc<ThreadTransport>, name: &str, storage: &str) -> Rank {
     let room = [("aggio_defer_buffer", "1200"), ("aggio_defer_spill", storage)];
-    // Otherwise any rank that is free stores what all have.
+    // Otherwise any free rank stores the bytes of all ranks.
     let each_its_own = ("romio_cb_write", "disable");
     let pairs = [DEFER, UNASKED, each_its_own, room[0], room[1]];
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
@@ -130,7 +130,7 @@ fn a_flush_that_finds_no_room_gives_back_that_of_the_files_and_finds_it() {
         }
         assert_eq!(scratch.bytes(), expected(20), "{errno}");
     }
-    // Nobody gives anything back a second time.
+    // No rank releases memory a second time.
     let scratch = Scratch::new();
     let _plan = arrange(&scratch.name(), "op=write,nth=1,times=1000,errno=ENOSPC").expect("a plan");
     let name = format!("testfs:{}", scratch.name());
@@ -178,8 +178,8 @@ fn a_rank_that_alone_has_no_room_after_a_flush_does_not_try_again_without_the_ot
             let reading = if rank.number == 0 {
                 let reading = begin_reading(&rank, &mut buffer);
                 rank.write(Position::Explicit(50), &[9; 10]);
-                // Writes both by itself, if it can; the newer bytes once more when the flush is
-                // over.
+                // Flushes both independently, if it can; the newer bytes once more when the flush
+                // is over.
                 rank.read(Position::Explicit(49), 12);
                 late.wait();
                 reading

@@ -1,4 +1,4 @@
-//! Writes that wait: what reaches the file when, who sees it, and who hears of an error.
+//! Deferred writes: when bytes reach the file, which ranks see them, and which get an error.
 
 use super::*;
 use aggio_store::driver::fault::arrange;
@@ -146,7 +146,7 @@ fn more_than_the_buffer_is_written_by_the_rank_alone() {
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
         let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");
         let rank = Rank { number: transport.rank(), file };
-        // Different numbers of independent writes: nobody may wait for another rank.
+        // Different numbers of independent writes: no rank may wait for another.
         for index in 0..20 + 5 * rank.number {
             let place = (2 * index + rank.number) as i64 * 40;
             rank.write(Position::Explicit(place), &[1 + rank.number as u8; 40]);
@@ -208,7 +208,7 @@ fn sizes_and_atomic_mode_come_after_what_was_written_before() {
     assert_eq!(scratch.bytes(), [&[5; 12][..], b"xx"].concat());
 }
 
-/// Begins a collective read, for which what waits must be flushed; other ranks are not there yet.
+/// Begins a collective read, which must flush buffered writes first; other ranks are not there yet.
 pub(super) fn begin_reading(rank: &Rank, buffer: &mut [u8]) -> BoxFuture<'static, Outcome> {
     let mut reading = rank.start(Direction::Read, Position::Explicit(0), true, buffer);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -263,7 +263,7 @@ fn newer_bytes_that_cannot_be_stored_after_a_flush_wait_and_older_ones_do_not_co
             let reading = if rank.number == 0 {
                 let reading = begin_reading(&rank, &mut buffer);
                 rank.write(Position::Explicit(50), &[9; 10]);
-                // Writes both by itself, if it can.
+                // Flushes both independently, if it can.
                 rank.read(Position::Explicit(49), 12);
                 late.wait();
                 reading

@@ -42,7 +42,7 @@ impl Exchanged {
         self.parts(extent).next().is_some()
     }
 
-    /// What of `extent` goes through aggregators, in order.
+    /// The parts of `extent` that go through aggregators, in order.
     #[inline]
     pub fn parts(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<'_> {
         let first = self.0.partition_point(|part| part.end() <= extent.offset);
@@ -50,7 +50,7 @@ impl Exchanged {
         parts.take_while(|part| !part.is_empty())
     }
 
-    /// What of `extent` does not, in order.
+    /// The parts of `extent` that do not go through aggregators, in order.
     pub fn rest(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<'_> {
         let last = Extent::new(extent.end(), 0);
         let mut at = extent.offset;

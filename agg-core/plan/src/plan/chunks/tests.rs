@@ -6,7 +6,7 @@ use crate::plan::{Domains, Guide};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each rank touches: the starts of its chunks.
+/// The starts of the chunks that each rank touches.
 type Touched = Vec<BTreeSet<u64>>;
 
 fn touched() -> impl Strategy<Value = Touched> {

@@ -57,7 +57,7 @@ impl Containers {
         })))
     }
 
-    /// The container that another rank offers, whatever has its name by now.
+    /// The container that another rank offers, even if its name leads to something else by now.
     pub(super) fn taken(&self, how: &OpenHow, offer: Offer) -> Result<Box<dyn Driver>> {
         let directory = offer.take(libc::O_RDONLY)?.fd;
         let container = Container::of_directory(directory, Path::new(&how.path))?;
@@ -67,14 +67,14 @@ impl Containers {
     }
 }
 
-/// What a symbolic link `path` leads to, or the path itself.
+/// The target of `path` if it is a symbolic link, else the path itself.
 pub(super) fn behind_link(path: &str) -> PathBuf {
     let path = Path::new(path);
     let is_link = path.symlink_metadata().is_ok_and(|facts| facts.is_symlink());
     is_link.then(|| path.canonicalize().ok()).flatten().unwrap_or_else(|| path.to_path_buf())
 }
 
-/// Refuses what the permissions of the logical file, which its manifest has, do not allow.
+/// Rejects access that the permissions of the logical file, stored with its manifest, do not allow.
 fn may(container: &Container, how: &OpenHow) -> Result<()> {
     let mode = if how.read { libc::R_OK } else { 0 } | if how.write { libc::W_OK } else { 0 };
     let directory = container.directory().as_raw_fd();

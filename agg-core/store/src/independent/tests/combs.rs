@@ -1,4 +1,4 @@
-//! Single cases: combs of pieces, sieving, writers in each other's gaps, and what is refused.
+//! Single cases: combs of pieces, sieving, writers in each other's gaps, and rejected arguments.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn long_pieces_of_memory_reach_the_file_without_a_copy_and_in_few_calls() {
         piece[..1024].fill(n as u8);
     }
     let datatype = Datatype::bytes(1024).resized(0, 2048).unwrap();
-    // SAFETY: 3000 copies of 2048 bytes are what the vector holds.
+    // SAFETY: the vector holds 3000 copies of 2048 bytes.
     let memory = unsafe { Memory::new(bytes.as_mut_ptr(), datatype, 3000) };
     let counters = Counters::default();
     let strategy = Strategy { write_buffer: 8192, ..Strategy::default() };
@@ -83,7 +83,7 @@ fn long_pieces_of_memory_reach_the_file_without_a_copy_and_in_few_calls() {
 
 /// A writer in the gaps of a strided write must find all of its bytes afterwards.
 ///
-/// Each write starts a little late, so that whoever read first finds the file changed.
+/// Each write starts a little late, so that a writer that read first finds the file changed.
 fn nothing_is_lost_between_two_combs(prefix: &str, strategy: &Strategy) {
     let bench = Bench::new(&[], "op=write,every=5,delay=1");
     let path = format!("{prefix}{}", bench.scratch.file("f"));

@@ -1,4 +1,4 @@
-//! Distributed arrays against the definition: who owns which index.
+//! Distributed arrays against the definition: the owner of each index.
 
 use super::*;
 use crate::datatype::Basic;
