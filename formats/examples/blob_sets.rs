@@ -20,7 +20,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Elements of one process: the first, how many, and whose.
+/// Elements of one process: the first, how many, and the process.
 type Run = (u64, u64, u32);
 
 /// The decompositions of the seed.
@@ -71,7 +71,7 @@ impl Maps {
     fn tiled(self, tiles: u64) -> Self {
         let columns = self.columns;
         let repeated = |runs: &[Run]| {
-            // What crosses the end of a row is two runs.
+            // A run that crosses the end of a row becomes two.
             let cut = runs.iter().flat_map(|(first, len, writer)| {
                 let border = (first / columns + 1) * columns;
                 let head = (*len).min(border - first);
@@ -94,7 +94,7 @@ impl Maps {
     }
 }
 
-/// A file whose bytes follow from their places.
+/// A file with bytes that follow from their places.
 struct Made {
     head: Vec<u8>,
     layout: Layout,
@@ -181,7 +181,7 @@ impl Made {
         Made { head: header.write().expect("a header"), layout, size }
     }
 
-    /// Who wrote what.
+    /// The ranges of the file and their writers.
     fn owned<'a>(&'a self, header: &'a Header, maps: &'a Maps) -> impl Iterator<Item = Owned> {
         let pieces = self.layout.pieces(self.layout.header..self.size);
         let head = Owned { range: 0..self.layout.header, writer: 0 };

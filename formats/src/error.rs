@@ -1,8 +1,8 @@
-//! What can be wrong with a set of files.
+//! Errors of a set of files.
 
 use std::fmt;
 
-/// What kind of thing is wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file of the set is not there.
@@ -13,13 +13,13 @@ pub enum Kind {
     Truncated,
     /// A file's bytes make no sense.
     Corrupt,
-    /// What a file holds is not supported.
+    /// The content of a file is not supported.
     Unsupported,
     /// The system refused, with this `errno`.
     System(i32),
 }
 
-/// What is wrong, and with which file.
+/// An error, and the file that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The file.
@@ -56,8 +56,7 @@ impl Error {
         Self::new(file, kind, what)
     }
 
-    /// The number by which a caller of the system's functions hears of it: `EIO` if the system gave
-    /// none.
+    /// The `errno` for callers of the system's functions: `EIO` if the system gave none.
     #[must_use]
     pub fn number(&self) -> i32 {
         match self.errno() {

@@ -1,4 +1,4 @@
-//! The files of a set: many, of which only a few are open at a time.
+//! The files of a set: many, with only a few open at a time.
 
 use crate::error::{Error, Kind, Result};
 use agg_core::driver::caches;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Files that are read by their position in a list.
 pub trait Files: Send + Sync {
-    /// The name that a user knows a file by.
+    /// The name of a file as users see it.
     fn name(&self, file: usize) -> String;
 
     /// Bytes of a file.
@@ -28,7 +28,7 @@ pub trait Files: Send + Sync {
     /// If the file ends before, or the system refuses.
     fn read(&self, file: usize, buffer: &mut [u8], offset: u64) -> Result<()>;
 
-    /// Whether all files that were looked at are what they were then.
+    /// Whether no file has changed since it was looked at.
     fn is_unchanged(&self) -> bool {
         true
     }
@@ -66,13 +66,13 @@ fn truncated(name: String, offset: u64) -> Error {
 /// Demands something of a file, or refuses it.
 type Demand = dyn Fn(&File) -> std::io::Result<()> + Send + Sync;
 
-/// What a host demands of each file of a set that is opened, because others than the owners of the
-/// files read the set. Then each is reached by its own name, through no symbolic link.
+/// A host's check of each file of a set that is opened, for readers that are not the owners of the
+/// files. Each file is then reached by its own name, through no symbolic link.
 #[derive(Clone)]
 pub struct Guard(Arc<Demand>);
 
 impl Guard {
-    /// Refuses what `demand` refuses.
+    /// Refuses the files that `demand` refuses.
     pub fn new(demand: impl Fn(&File) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(demand))
     }
@@ -87,15 +87,15 @@ impl std::fmt::Debug for Guard {
 /// The directory in which a set lies, and how it is called there.
 #[derive(Clone, Debug)]
 pub struct Folder {
-    /// By which the directory is reached.
+    /// The path by which the directory is reached.
     pub path: PathBuf,
-    /// By which the user knows it.
+    /// The path that the user knows.
     pub shown: PathBuf,
     /// Kept open while `path` goes through it.
     pub held: Option<Arc<OwnedFd>>,
     /// Puts the descriptor of each file that is opened there where the host wants it.
     pub place: fn(File) -> std::io::Result<File>,
-    /// What is demanded of each file that is opened there.
+    /// The check of each file that is opened there.
     pub guard: Option<Guard>,
 }
 
@@ -110,13 +110,13 @@ impl Folder {
         Some((Folder { path: folder.into(), shown, held: None, place: Ok, guard: None }, name))
     }
 
-    /// What the system knows of a file, which is not opened.
+    /// Metadata of a file, which is not opened.
     pub(crate) fn look(&self, name: &str) -> std::io::Result<Metadata> {
         let path = self.path.join(name);
         if self.guard.is_some() { path.symlink_metadata() } else { path.metadata() }
     }
 
-    /// Opens a file for reading. What is no regular file is refused, and makes nobody wait.
+    /// Opens a file for reading. Refuses anything but a regular file, and does not wait for it.
     pub(crate) fn open(&self, name: &str) -> std::io::Result<(File, Metadata)> {
         let followed = if self.guard.is_some() { libc::O_NOFOLLOW } else { 0 };
         let mut options = File::options();
@@ -133,14 +133,14 @@ impl Folder {
         Ok((opened, found))
     }
 
-    /// A file as the user knows it.
+    /// The path of a file as users see it.
     #[must_use]
     pub fn shown(&self, name: &str) -> String {
         self.shown.join(name).display().to_string()
     }
 }
 
-/// What must stay the same while a set is open.
+/// The facts that must stay the same while a set is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -179,7 +179,7 @@ pub struct OnDisk {
 }
 
 impl OnDisk {
-    /// Files of these names, of which at most `most` are open at a time.
+    /// Files of these names; at most `most` are open at a time.
     #[must_use]
     pub fn new(folder: Folder, names: Vec<String>, most: usize) -> Self {
         Self::named(folder, Box::new(move |file| names.get(file).cloned()), most)
@@ -191,7 +191,7 @@ impl OnDisk {
     }
 
     fn table(&self) -> MutexGuard<'_, Open> {
-        // Nothing is left half done by who panics here.
+        // A panic under this lock leaves nothing half done.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -58,13 +58,13 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
-    /// Fills the whole buffer with what lies at `from`.
+    /// Fills the whole buffer with the bytes at `from`.
     pub(crate) fn whole(&mut self, from: u64) -> Result<()> {
         self.push(from, 0, self.out.len())?;
         self.flush()
     }
 
-    /// Reads what is still to be read.
+    /// Reads the pending bytes.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let Some(first) = self.pending.first().copied() else { return Ok(()) };
         if self.pending.len() == 1 {
@@ -72,7 +72,7 @@ impl<'a> Gather<'a> {
             self.files.read(self.file, part, first.from)?;
             crate::cdf::swap(part, self.turned);
         } else {
-            // What is pending spans no more than `PIECE` bytes.
+            // The pending bytes span no more than `PIECE` bytes.
             self.scratch.resize((self.end - first.from) as usize, 0);
             self.files.read(self.file, &mut self.scratch, first.from)?;
             for run in &self.pending {

@@ -5,7 +5,7 @@
 //!   e3sm/        blobs of E3SM-IO, in PnetCDF's layout and in HDF5
 //!   subfiling/   subfiles of PnetCDF
 //!   stripes/     subfiles of HDF5
-//!   logical/     the one file that a set stands for: read_at, windows, what it consists of
+//!   logical/     the one file that a set stands for: read_at, windows, a description of its parts
 //! cdf/         header and layout of a netCDF classic file
 //! hdf5/        where a contiguous dataset lies in an HDF5 file, without libhdf5
 //! plugin.rs    netCDF classic files for the engine's plans
@@ -35,7 +35,7 @@ mod subfiling;
 /// An error without a number of the system's.
 const EIO: i32 = libc::EIO;
 
-/// Sets of more files than this are not believed.
+/// Sets of more files than this are refused.
 const MOST_FILES: usize = 1 << 17;
 
 pub use e3sm::write as blobs;

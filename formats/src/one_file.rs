@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// What an error of a set is to the engine: without a number of the system's it is `EIO`.
+/// Turns an error of a set into one of the engine; without a number of the system's it is `EIO`.
 #[must_use]
 pub fn told(why: &FormatError) -> Error {
     Error::new(ErrorClass::of_errno(why.number()), why.to_string()).with_errno(why.number())

@@ -42,7 +42,7 @@ pub fn open(files: Box<dyn Files>, name: &str) -> Result<Option<Logical>> {
 }
 
 impl Source for Plain {
-    /// What lies behind the end of the file was never written.
+    /// Bytes behind the end of the file were never written.
     fn fill(&self, slab: Slab, start: u64, out: &mut [u8]) -> Result<()> {
         let begin = self.layout.offset_of(slab.variable, slab.record);
         let from = begin.and_then(|begin| begin.checked_add(start));

@@ -1,11 +1,11 @@
-//! netCDF classic files for the engine: what lies where, and that headers come last.
+//! netCDF classic files for the engine: the places of variables, and headers that come last.
 
 use crate::cdf::{self, Element, Header, Layout, Place, Version};
 use agg_core::Extent;
 use agg_core::format::{Data, Format, Map, Piece, Recognised, Thing};
 use std::sync::Arc;
 
-/// The formats that this crate knows, for [`agg_core::format::Formats`].
+/// The formats of this crate, for [`agg_core::format::Formats`].
 pub static FORMATS: &[&dyn Format] = &[&Classic];
 
 /// CDF-1, CDF-2 and CDF-5.
@@ -119,8 +119,8 @@ mod tests {
 
     const VERSIONS: [Version; 3] = [Version::Classic, Version::Offset64, Version::Data64];
 
-    /// A file with variables, each of which has records or not, a length of its first dimension and
-    /// one of its second.
+    /// A file with variables: whether each has records, the lengths of its first and of its second
+    /// dimension, and its type.
     fn header(
         version: Version,
         variables: &[(bool, u64, u64, Type)],

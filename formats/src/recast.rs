@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes of the file of which it is asked at a time who wrote them.
+/// Bytes of the file to look up the writers of at a time.
 const WINDOW: u64 = 64 << 20;
 
 /// The layouts of E3SM-IO, for [`agg_core::Engine::with_recaster`].

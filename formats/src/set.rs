@@ -29,7 +29,7 @@ pub struct Set {
     name: String,
     layout: Layout,
     count: usize,
-    /// The files of HDF5's subfiling, whose names no rule tells.
+    /// The files of HDF5's subfiling, which have names without a rule.
     stripes: Option<Members>,
 }
 
@@ -58,7 +58,7 @@ impl Set {
     /// # Errors
     ///
     /// If the system refuses to tell, or it is a stub of HDF5's subfiling and it is not clear which
-    /// files belong to it. What is no set, or looks like none, is none.
+    /// files belong to it. Anything that is no set, or looks like none, is none.
     pub fn find(folder: &Folder, name: &str) -> Result<Option<Self>> {
         let there = |name: &str| std::fs::symlink_metadata(folder.path.join(name)).is_ok();
         let made = |layout, count, stripes| Set {
@@ -89,8 +89,8 @@ impl Set {
         Ok(count.map(|count| made(Layout::Blobs, count, None)))
     }
 
-    /// Whether `name`, of which there is no file, might stand for a set: one look or two, without
-    /// any content.
+    /// Whether `name`, which no file has, might stand for a set: one look or two, without any
+    /// content.
     #[must_use]
     pub fn may_be(folder: &Folder, name: &str) -> bool {
         let is_there =
@@ -98,8 +98,8 @@ impl Set {
         is_there(0) || is_there(1)
     }
 
-    /// As [`Set::find`]; finds also a set of blobs whose first is missing, so that opening it tells
-    /// what is.
+    /// As [`Set::find`]; also finds a set of blobs without its first file, so that opening it
+    /// reports that.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl Set {
         &self.name
     }
 
-    /// The name of its first file, whose attributes are those of all.
+    /// The name of its first file, which has the attributes of all.
     #[must_use]
     pub fn first(&self) -> String {
         match self.layout {
@@ -231,7 +231,7 @@ impl Sets {
     }
 }
 
-/// Whether the file of this name is a blob of a set. What cannot be understood is none.
+/// Whether the file of this name is a blob of a set. A file that cannot be understood is none.
 #[must_use]
 pub fn is_blob(folder: &Folder, name: &str) -> bool {
     matches!(probe(folder, name, e3sm::subfiles_of), Ok(Some(_)))
@@ -258,7 +258,7 @@ fn probe(
     }
 }
 
-/// A set of blobs whose files are at hand already.
+/// A set of blobs, from files that are at hand already.
 ///
 /// # Errors
 ///

@@ -16,10 +16,10 @@ use std::path::Path;
 /// An open set.
 pub type OpenSet = Box<dyn ReadOnlyFile>;
 
-/// Removes what has a name.
+/// Removes the file that has the new name.
 pub type Free<'a> = dyn Fn() -> Result<()> + 'a;
 
-/// Who finds sets.
+/// The functions that find sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Finder {
     /// Whether a file of this name, if it is the first of a set, is to be shown as the set. Looks
@@ -31,8 +31,8 @@ pub struct Finder {
     pub open: fn(path: &str) -> Result<Option<OpenSet>>,
     /// Removes all files of a set.
     pub remove: fn(path: &str) -> Result<()>,
-    /// Gives a set another name; what has it is removed by `free` when the set could take its
-    /// place.
+    /// Gives a set another name. `free` removes a file that has that name, once the set can take
+    /// its place.
     pub rename: fn(path: &str, to: &str, free: &Free<'_>) -> Result<()>,
 }
 
@@ -42,7 +42,7 @@ pub struct SetDriver {
     finder: Finder,
 }
 
-/// That a set cannot be changed, which is told once as well.
+/// The error for a change of a set, which is also logged once.
 pub fn refusal(path: &str, first: &str) -> Error {
     let text = format!(
         "{path} stands for a set of files ({first}, ...), which can only be read; \
@@ -62,7 +62,7 @@ impl SetDriver {
         Self { finder }
     }
 
-    /// Whether the file `path` is to be shown as the set whose first it is.
+    /// Whether the file `path` is to be shown as the set that it is the first file of.
     fn replaces(&self, path: &str) -> Result<bool> {
         Ok((self.finder.names)(path) && (self.finder.first)(path)?.is_some())
     }
@@ -107,10 +107,11 @@ impl SetDriver {
         }
     }
 
-    /// Removes a set that was made here; any other is removed by whoever names its files.
+    /// Removes a set that was made here; any other has to be removed file by file.
     ///
     /// # Errors
-    /// `EROFS` if no rule says that files of this name are sets; what the system says.
+    /// `EROFS` if no rule says that files of this name are sets; otherwise the error of the system
+    /// call.
     pub fn remove(&self, drivers: &Drivers, path: &str) -> Result<()> {
         let first = (self.finder.first)(path)?.ok_or_else(|| none_there("unlink", path))?;
         match drivers.containers().remakes(path) {
@@ -119,16 +120,16 @@ impl SetDriver {
         }
     }
 
-    /// Gives a set another name. At any moment one of both names has it, whole; what had the new
-    /// one, which `free` removes, has it until then.
+    /// Gives a set another name. At any moment one of both names has it, whole. A file that has the
+    /// new name, which `free` removes, has it until then.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn rename(&self, path: &str, to: &str, free: &Free<'_>) -> Result<()> {
         loop {
             let first = (self.finder.first)(path)?.ok_or_else(|| none_there("rename", path))?;
-            // Nobody makes a container of it meanwhile. Who may not write the files may rename
-            // them all the same.
+            // No other process makes a container of it meanwhile. A user without permission to
+            // write the files may rename them all the same.
             match Turn::take(Path::new(&first)) {
                 Ok(None) => {}
                 Err(error) if error.errno() != libc::EACCES => return Err(error.with_path(path)),
@@ -143,7 +144,7 @@ impl Kind for SetDriver {
         "set"
     }
 
-    /// Whether a set is what `how` means, also if a file of its name is there or could be made.
+    /// Whether `how` means a set, even if a file of its name is there or could be made.
     fn claims(&self, _: &Drivers, how: &OpenHow) -> Result<bool> {
         if how.create || how.exclusive {
             return Ok((self.finder.first)(&how.path)?.is_some());
@@ -208,7 +209,7 @@ impl Driver for SetFile {
         "set"
     }
 
-    /// The words of an error are for the user; the caller hears its number.
+    /// The words of an error are for the user; the caller gets its number.
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file.read_at(buffer, offset).map_err(|error| {
             log::once_on_any_rank(Level::Error, &error.to_string());
@@ -260,7 +261,7 @@ impl Driver for SetFile {
         Facts::of_bytes("set")
     }
 
-    /// Nobody changes a set through this driver: readers need no lock.
+    /// A set is never changed through this driver: readers need no lock.
     fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
         if exclusive {
             Err(self.refuse().with_extent(extent))

@@ -153,7 +153,7 @@ fn files_that_are_no_sets_are_none() {
     assert!(sets.that_has("blob4_h1.nc.3").unwrap().is_none());
 }
 
-/// A logical file of which a set is made.
+/// A logical file to make a set of.
 struct Whole(Logical);
 
 impl Content for Whole {
@@ -204,7 +204,7 @@ impl Subfile {
         &self.bytes[begin..begin + self.layout.slots[id].size as usize]
     }
 
-    /// What the tables of a decomposition say, without what no request fills.
+    /// The tables of a decomposition, without entries that no request fills.
     fn tables(&self, k: i32) -> Vec<Vec<u8>> {
         let [nreqs, start, count, offsets, lengths] =
             ["nreqs", "blob_start", "blob_count", "offsets", "lengths"]

@@ -32,7 +32,7 @@ impl Subject for Files {
     }
 }
 
-/// A set of files, NAME.0 and NAME.1, whose bytes follow each other.
+/// A set of files, NAME.0 and NAME.1, with bytes that follow each other.
 #[derive(Debug)]
 struct Parts([std::fs::File; 2]);
 

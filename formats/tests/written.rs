@@ -86,7 +86,7 @@ fn header(random: &mut Random) -> Header {
     header
 }
 
-/// The bytes of a file, and whose they are: each variable is of one writer, of nobody, or dealt out
+/// The bytes of a file, and their owners: each variable is of one writer, of nobody, or dealt out
 /// in runs.
 fn written(header: &Header, writers: u64, random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     let layout = Layout::of(header).unwrap();
@@ -140,7 +140,7 @@ fn write(path: &str, bytes: &[u8], owned: &[Owned], writers: u64, kind: Kind) ->
     (0..plan.subfiles()).map(file).collect()
 }
 
-/// What a program says on standard output; none if it is not installed and need not be.
+/// The standard output of a program; none if it is not installed and need not be.
 fn told(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     match Command::new(program).args(arguments).output() {
         Err(why) => {

@@ -1,4 +1,4 @@
-//! Sets that are read from one end to the other: a thread assembles what will be asked for next.
+//! Sequential reads of sets: a thread assembles the parts that will be read next.
 
 use crate::sets::OpenSet;
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ struct Way {
     end: u64,
     /// Bytes that were read on this way.
     read: u64,
-    /// Where what was prepared ends.
+    /// The end of the prepared part.
     prepared: u64,
     /// Whether something is being prepared.
     busy: bool,
@@ -30,8 +30,8 @@ struct Way {
 pub(crate) struct Progress(Mutex<Way>);
 
 impl Way {
-    /// Somebody asks for bytes; from where on something should be prepared. `after` tells where the
-    /// part of the file ends that a byte is in.
+    /// Records a request; returns from where on something should be prepared. `after` returns the
+    /// end of the part of the file that a byte is in.
     fn step(
         &mut self,
         offset: u64,
@@ -49,7 +49,7 @@ impl Way {
         if self.busy || self.read < LEAST || self.prepared > self.end.saturating_add(AHEAD) {
             return None;
         }
-        // What is asked for now is assembled by who asks.
+        // The request itself assembles its bytes.
         let next = self.prepared.max(after(offset));
         self.busy = next < size;
         self.busy.then_some(next)
@@ -68,7 +68,7 @@ type Wanted = (Weak<OpenSet>, u64);
 pub(crate) struct Ahead(OnceLock<Option<SyncSender<Wanted>>>);
 
 impl Ahead {
-    /// Somebody is about to read from a set.
+    /// Call before a read from a set.
     pub(crate) fn reads(&self, set: &std::sync::Arc<OpenSet>, offset: u64, len: u64) {
         let (file, mut way) = (&set.file, set.progress.0.lock());
         let after = |at: u64| if at < file.size() { file.end_of_part(at) } else { file.size() };
@@ -90,7 +90,7 @@ fn start() -> Option<SyncSender<Wanted>> {
 fn prepare(wanted: &Receiver<Wanted>) {
     for (set, from) in wanted {
         let Some(set) = set.upgrade() else { continue };
-        // Who asks for it will get the error.
+        // The read of these bytes will return the error.
         let until = set.file.prepare(from).unwrap_or(u64::MAX);
         set.progress.0.lock().was_prepared(until);
     }
@@ -128,7 +128,7 @@ mod tests {
         let places = [90, 10, 50, 20, 70, 0, 40];
         let mut way = Way::default();
         assert!(places.iter().all(|at| way.step(at * MIB, 4096, 100 * MIB, after).is_none()));
-        // The way begins anew, whatever was prepared elsewhere.
+        // The way begins anew, even if something was prepared elsewhere.
         way.was_prepared(u64::MAX);
         assert_eq!(way.step(60 * MIB, MIB, 100 * MIB, after), Some(64 * MIB));
     }

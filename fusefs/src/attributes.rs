@@ -5,13 +5,13 @@ use fuser::{FileAttr, FileType, INodeNo};
 use rustix::fs::Stat;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long the kernel may believe names and attributes: others change the backing directory, too.
+/// How long the kernel may cache names and attributes: others change the backing directory, too.
 pub(crate) const TTL: Duration = Duration::from_secs(1);
 
-/// What programs take as the size of a good request.
+/// The size that programs take for that of a good request.
 const BLOCK: u32 = 1 << 20;
 
-/// The kind of file that a mode tells.
+/// The kind of file according to a mode.
 pub(crate) fn kind(mode: u32) -> FileType {
     match rustix::fs::FileType::from_raw_mode(mode) {
         rustix::fs::FileType::Directory => FileType::Directory,
@@ -85,8 +85,7 @@ pub(crate) fn of_set(first: &Stat, size: u64, id: u64) -> FileAttr {
     FileAttr { size, blocks: size.div_ceil(512), nlink: 1, ..shown }
 }
 
-/// What is shown of a container that cannot be read: enough to see it in a listing, nothing to
-/// read.
+/// The attributes of a container that cannot be read: enough to list it, but no bytes to read.
 pub(crate) fn of_broken(directory: &Stat, id: u64) -> FileAttr {
     let shown = of_plain(directory, id);
     FileAttr { size: 0, kind: FileType::RegularFile, perm: shown.perm & 0o666, nlink: 1, ..shown }

@@ -1,4 +1,4 @@
-//! A container that is open here: one reader for all who read it, one log for all who write it.
+//! An open container: one reader for all that read it, one log for all that write it.
 
 use crate::attributes::TTL;
 use crate::held;
@@ -23,11 +23,11 @@ pub(crate) struct Blob {
     uses: Mutex<Uses>,
     /// When the reader was refreshed, and how many changes there had been.
     looked: Mutex<(Instant, u64)>,
-    /// Logs that were ended here: what was looked at before is old.
+    /// The number of logs that were ended here; each makes an earlier look outdated.
     changes: AtomicU64,
-    /// Mode and owner, and which manifest told them.
+    /// Mode and owner, and the manifest that has them.
     permissions: Mutex<Option<(Version, Permissions)>>,
-    /// Keeps its parts, whoever removes its name, here or in another process.
+    /// Keeps its parts, even if its name is removed here or in another process.
     hold: Option<Hold>,
     /// The container's path may go through this descriptor.
     _home: Option<Arc<OwnedFd>>,
@@ -46,8 +46,7 @@ struct Uses {
     writers: usize,
 }
 
-/// The error of the system in an error of a container, which is told where it is more than a
-/// refusal.
+/// The error of the system in an error of a container; logged if it is more than a refusal.
 pub(crate) fn error(fd: &OwnedFd, why: &agg_core::Error) -> Error {
     let errno = why.number();
     if why.errno() == 0 || errno == rustix::io::Errno::IO.raw_os_error() {
@@ -68,7 +67,7 @@ impl Blob {
         Self::of(fd, container, None, verify)
     }
 
-    /// A container that was made just now, in a directory by whose descriptor it knows its place.
+    /// A container that was just made; its path goes through the descriptor `home`.
     pub(crate) fn made(
         fd: Arc<OwnedFd>,
         (container, home): (Container, Arc<OwnedFd>),
@@ -146,13 +145,14 @@ impl Blob {
         self.told(self.reader.read_at(buffer, offset))
     }
 
-    /// A reader that knows everything that was written until now.
+    /// The reader, with everything that was written until now.
     pub(crate) fn caught_up(&self) -> Result<&Reader> {
         self.catch_up()?;
         Ok(&self.reader)
     }
 
-    /// What is sealed is looked at as often as the kernel asks for attributes, all else every time.
+    /// Refreshes the reader: that of a sealed container as often as the kernel asks for attributes,
+    /// any other one every time.
     fn catch_up(&self) -> Result<()> {
         let (when, changes) = *self.looked.lock();
         let is_fresh = when.elapsed() < TTL && changes == self.changes.load(Ordering::Acquire);
@@ -170,12 +170,12 @@ impl Blob {
         Ok(())
     }
 
-    /// Somebody is about to open it: from now on it is in use.
+    /// Marks it as in use, for a caller that is about to open it.
     pub(crate) fn reserve(&self) {
         self.uses.lock().opens += 1;
     }
 
-    /// Who has reserved it opens it. The log is made by the first who writes.
+    /// Opens it for a caller that has reserved it. The first one that writes makes the log.
     pub(crate) fn begin(&self, writes: bool) -> Result<()> {
         let mut uses = self.uses.lock();
         if writes {
@@ -188,7 +188,7 @@ impl Blob {
         Ok(())
     }
 
-    /// Somebody closes it; whether nobody has it open any more. The last who wrote seals it.
+    /// Closes it once; returns whether it is no longer open. The last writer seals it.
     pub(crate) fn end(&self, writes: bool) -> (bool, Result<()>) {
         let mut uses = self.uses.lock();
         uses.opens = uses.opens.saturating_sub(1);
@@ -216,7 +216,7 @@ impl Blob {
         self.told(closed)
     }
 
-    /// Does something with the log, for which one is made if nobody has it open for writing.
+    /// Runs `act` with the log; one is made for that if nobody has it open for writing.
     pub(crate) fn write<T>(&self, act: impl FnOnce(&Writer) -> agg_core::Result<T>) -> Result<T> {
         if let Some(writer) = &*self.writer.read() {
             return self.told(act(writer));
@@ -229,12 +229,12 @@ impl Blob {
         Ok(value)
     }
 
-    /// Whether nobody has it open.
+    /// Whether no program has it open.
     pub(crate) fn is_unused(&self) -> bool {
         self.uses.lock().opens == 0
     }
 
-    /// The name that a user knows it by.
+    /// The name of the container for messages.
     pub(crate) fn name(&self) -> String {
         held::name(&self.fd)
     }
@@ -269,7 +269,7 @@ impl Blob {
 }
 
 impl Drop for Blob {
-    /// Whoever has it open last, here or in another process, removes what has lost its name.
+    /// The last process that has it open, this or another one, removes a container without a name.
     fn drop(&mut self) {
         let Some(hold) = self.hold.take() else { return };
         if let Err(why) = self.container.release(hold) {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UT
 use std::io::Result;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a program wants to have changed.
+/// The attributes that a program changes.
 #[derive(Default)]
 pub(crate) struct Change {
     pub(crate) mode: Option<u32>,
@@ -38,7 +38,7 @@ fn timespec(time: Option<TimeOrNow>) -> Timespec {
     }
 }
 
-/// Whole seconds below zero, and what is above them.
+/// Whole seconds below zero, and the fraction above them.
 fn since_before(before: Duration) -> (i64, Duration) {
     let whole = before.as_secs() + u64::from(before.subsec_nanos() > 0);
     let rest = Duration::from_secs(whole).saturating_sub(before);

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name that programs know of a directory: agents know files by their names.
+/// The name of a directory as programs see it: agents identify files by their names.
 fn name_of(directory: &OwnedFd) -> Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
@@ -28,7 +28,7 @@ fn look(viewer: &Viewer, directory: &OwnedFd, name: &OsStr) -> Result<Option<(Vi
     Ok(Some((viewed, stat)))
 }
 
-/// What a name stands for if it is that of a coupled file.
+/// The coupled file of a name, if there is one.
 pub(crate) fn see(viewer: &Viewer, directory: &OwnedFd, name: &OsStr) -> Result<Option<Seen>> {
     let Some((_, stat)) = look(viewer, directory, name)? else { return Ok(None) };
     // A descriptor of the generation would keep its memory: the directory stands for it.
@@ -47,7 +47,7 @@ pub(crate) fn wanted(stat: &Stat) -> u64 {
 }
 
 impl Shown {
-    /// Of a generation nothing is believed: another one may come at any time.
+    /// The kernel must not cache a generation: another one may come at any time.
     pub(crate) fn generation(stat: &Stat, id: u64) -> Self {
         let attributes = attributes::of_plain(stat, id);
         // Memory has no name of its own.

@@ -51,7 +51,8 @@ impl View {
             if name == "." || name == ".." || is_hidden(name) {
                 continue;
             }
-            // What is wrong with one set is told who opens it, not who lists its directory.
+            // An error in a set is reported when the set is opened, not when its directory is
+            // listed.
             if let Ok(Some(set)) = sets::that_has(&mut sets, name) {
                 if *name == *set.first() && *name != *set.name() {
                     let (number, kind) = (entry.ino().max(2), FileType::RegularFile);
@@ -62,7 +63,7 @@ impl View {
                 }
             }
             let found = self.kind_of_entry(&known.fd, name, entry.file_type());
-            // What vanished meanwhile is not there.
+            // Skip entries that vanished meanwhile.
             let Some(kind) = found else { continue };
             entries.push(Entry { number: entry.ino().max(2), kind, name: name.to_owned() });
         }

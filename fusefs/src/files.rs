@@ -36,7 +36,7 @@ fn appends(flags: i32) -> bool {
     OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::APPEND)
 }
 
-/// Opens a file that is held. What asks for more than bytes stays with the kernel above us.
+/// Opens a file that is held. Only the access mode counts: the kernel above handles other flags.
 pub(crate) fn reopen(fd: &OwnedFd, flags: i32) -> Result<File> {
     let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
     let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -113,8 +113,8 @@ impl View {
                     blob
                 }
             };
-            // Before the table is free again: whoever closes the container now must see that it is
-            // in use.
+            // Before the table is free again: a thread that closes the container now must see that
+            // it is in use.
             blob.reserve();
             blob
         };
@@ -185,7 +185,7 @@ impl View {
         }
     }
 
-    /// Ends what is still open when the file system ends.
+    /// Closes all files that are still open when the file system ends.
     pub(crate) fn end_all(&self) {
         for open in self.handles.drain() {
             self.end(&open);
@@ -319,7 +319,7 @@ fn read_fully(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     Ok(filled)
 }
 
-/// Writes at the end of a plain file, whoever else does so.
+/// Writes at the end of a plain file, even while others do so.
 fn append_fully(file: &File, mut data: &[u8]) -> Result<()> {
     use rustix::io::{ReadWriteFlags, pwritev2};
     while !data.is_empty() {

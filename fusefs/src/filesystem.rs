@@ -1,5 +1,5 @@
-//! The FUSE operations: each calls what does it and answers. Nothing else of this crate answers the
-//! kernel.
+//! The FUSE operations: each calls the function that does the work, and answers. Nothing else of
+//! this crate answers the kernel.
 
 use crate::change::Change;
 use crate::handles::Open;
@@ -14,7 +14,7 @@ use std::io::Result;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The largest request that the kernel makes unless it is told otherwise.
+/// The largest request that the kernel makes by default.
 const MOST_BYTES: u32 = 1 << 20;
 /// Requests of the kernel's own, such as reading ahead, that may be under way.
 const MOST_IN_BACKGROUND: u16 = 64;

@@ -12,7 +12,7 @@ use std::io::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a handle stands for.
+/// An open file or directory.
 pub(crate) enum Open {
     /// A file that is shown as it is.
     Plain { file: File, id: u64, writes: bool },
@@ -55,7 +55,7 @@ impl Handles {
         self.open.read().get(&handle.0).cloned().ok_or_else(bad)
     }
 
-    /// What is open of the generation of this number.
+    /// An open file of the generation with this number.
     pub(crate) fn generation(&self, id: u64) -> Option<Arc<Open>> {
         let is_it =
             |open: &&Arc<Open>| matches!(&***open, Open::Generation { id: of, .. } if *of == id);

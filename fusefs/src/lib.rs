@@ -2,7 +2,7 @@
 //! files.
 //!
 //! ```text
-//! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      what is under a name
+//! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      names and attributes
 //!                                      files.rs, passthrough.rs   open, read, write, close
 //!                                      making.rs, names.rs, change.rs, xattr.rs
 //!             tree.rs: the files that the kernel knows

@@ -1,5 +1,5 @@
-//! Access lists of POSIX. The kernel checks them; what a directory passes on to new files bounds
-//! their permission bits.
+//! Access lists of POSIX. The kernel checks them; the list that a directory passes on to new files
+//! bounds their permission bits.
 
 use crate::held;
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ pub(crate) const OF_FILE: &[u8] = b"system.posix_acl_access";
 /// The attribute with the list that a directory passes on.
 pub(crate) const PASSED_ON: &[u8] = b"system.posix_acl_default";
 
-/// What an entry is about.
+/// The kind of an entry.
 mod tag {
     pub(super) const OWNER: u16 = 0x01;
     pub(super) const GROUP: u16 = 0x04;

@@ -1,5 +1,5 @@
-//! Making files. A new file is known by its descriptor before anybody else can reach it: what gets
-//! an owner and permission bits is never what has its name by then.
+//! Making files. The descriptor of a new file is opened before anybody else can reach the file:
+//! owner and permission bits are set by it, never by the name.
 
 use crate::attributes::is_directory;
 use crate::blob::{self, Blob};
@@ -23,13 +23,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bits that a new file may have before its owner is known: a set-id bit would be the rights of
-/// the user who serves the mount.
+/// Bits that a new file may have before its owner is set: a set-id bit would give the rights of the
+/// user that serves the mount.
 const UNOWNED: u32 = 0o700;
-/// Times that something is tried whose directory somebody removes who looks for remains.
+/// The most attempts, while another process that removes remains removes the directory.
 const ATTEMPTS: usize = 8;
 
-/// What a file is to be that is made without being opened.
+/// A file to be made without being opened.
 #[derive(Clone, Copy)]
 pub(crate) struct NewNode {
     /// Kind and permission bits.
@@ -38,7 +38,7 @@ pub(crate) struct NewNode {
     pub(crate) device: u32,
 }
 
-/// A hidden directory of this process in the one where a file is to be: no call tells the
+/// A hidden directory of this process in the one where a file is to be: no call returns the
 /// descriptor of a directory, a link or a device that it makes, and here nobody else can exchange
 /// the name before it is opened.
 struct Staging<'a> {
@@ -59,8 +59,7 @@ impl<'a> Staging<'a> {
         Ok(Staging { directory, name, own })
     }
 
-    /// Makes the file and gives it its name; the descriptor is the only thing that is believed of
-    /// it.
+    /// Makes the file and gives it its name. Only the descriptor of the file is trusted.
     fn make(
         &self,
         name: &OsStr,
@@ -78,10 +77,10 @@ impl<'a> Staging<'a> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
-            // After success nothing is there; after a failure that is the one that counts.
+            // After success nothing is there; after a failure, that error counts.
             let _ = rustix::fs::unlinkat(&self.own, STAGED, flags);
         }
-        // What stays is removed by `aggio recover`.
+        // `aggio recover` removes a directory that stays.
         let _ = rustix::fs::unlinkat(self.directory, &*self.name, AtFlags::REMOVEDIR);
     }
 }
@@ -96,8 +95,8 @@ fn is_private(directory: &OwnedFd) -> Result<bool> {
     if own.st_uid == rustix::process::geteuid().as_raw() {
         return Ok(true);
     }
-    // A server may give what this process makes to another user, the directory and files in it
-    // alike.
+    // A server may give the files that this process makes to another user, the directory and the
+    // files in it alike.
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let probe = rustix::fs::openat(directory, STAGED, flags | OFlags::NOFOLLOW, Mode::RUSR)?;
     let made = rustix::fs::fstat(&probe)?;
@@ -111,8 +110,8 @@ fn seen(fd: OwnedFd) -> Result<Seen> {
     Ok(Seen { fd: Arc::new(fd), stat, kind: Kind::Plain, first: None })
 }
 
-/// To whom a new file in `directory` is given where this process may make files for others: owner
-/// and group.
+/// The owner and group to set for a new file in `directory`, where this process may make files for
+/// others.
 fn heir(directory: &OwnedFd, maker: Caller) -> Result<Option<(Uid, Option<Gid>)>> {
     let me = rustix::process::geteuid();
     if !me.is_root() || maker.uid == me.as_raw() {
@@ -199,7 +198,7 @@ impl View {
             let opened = self.open_made(found.id(), blob, flags)?;
             return Ok((found, opened));
         }
-        // Who makes a file may write it, whatever mode it gets. The flags decide again above us.
+        // The maker of a file may write it, with any mode. The flags decide again above us.
         let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
         let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
         let bits = Mode::from_raw_mode(mode & UNOWNED);
@@ -238,7 +237,7 @@ impl View {
         Ok((container, self.entry_of(place, &named)?))
     }
 
-    /// Makes what no call makes and opens at once.
+    /// Makes a file of a kind that no call makes and opens at once.
     fn make_staged(
         &self,
         place: Place<'_>,
@@ -312,7 +311,7 @@ impl View {
     }
 }
 
-/// The number of a device as the C library has it; the kernel tells it in 32 bits.
+/// The number of a device as the C library has it; the kernel passes it in 32 bits.
 fn device(told: u32) -> rustix::fs::Dev {
     rustix::fs::makedev(told >> 8 & 0xfff, told & 0xff | told >> 12 & 0xf_ff00)
 }

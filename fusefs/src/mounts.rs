@@ -1,4 +1,5 @@
-//! Mounts of this file system, whoever made them: found, told dead from alive, removed.
+//! Mounts of this file system by any process: finds them, tells dead ones from live ones, removes
+//! them.
 
 use rustix::mount::UnmountFlags;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What the source of a mount begins with.
+/// The prefix of the source of a mount.
 pub(crate) const SOURCE: &str = "aggio#";
 
 /// A mount.
@@ -60,7 +61,7 @@ pub fn all() -> Result<Vec<Mounted>> {
     Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?))
 }
 
-/// The path of a mount point without links, found without asking what is mounted there.
+/// The path of a mount point without links, found without a request to the mounted file system.
 ///
 /// # Errors
 ///
@@ -90,7 +91,7 @@ pub fn is_dead(point: &Path) -> bool {
     }
 }
 
-/// The process that serves a mount, by its own word.
+/// The process that serves a mount, as the mount reports it.
 fn server(point: &Path) -> Option<u32> {
     let mut value = [0; 16];
     let size = rustix::fs::getxattr(point, "user.aggio.pid", &mut value[..]).ok()?;

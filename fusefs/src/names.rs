@@ -14,7 +14,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Times that a directory is emptied of what loses its name in it meanwhile.
+/// How often a directory is emptied in which containers lose their names meanwhile.
 const ATTEMPTS: usize = 8;
 
 pub(crate) fn refused(errno: rustix::io::Errno) -> Error {
@@ -156,9 +156,9 @@ fn refuse_set(seen: &Seen) -> Result<()> {
     }
 }
 
-/// Lets `act` do what needs the directory `name` to be empty: containers in it that have only lost
-/// their names, because somebody has them open, go on beside it. Where that cannot be known, or one
-/// cannot be moved, the error says why; what may not be listed is not empty.
+/// Runs `act`, which needs the directory `name` to be empty: containers in it that have lost their
+/// names, but are still open, are moved beside it. If nobody can know that, or one cannot be moved,
+/// the error says why; a directory that may not be listed counts as not empty.
 fn emptied(
     directory: &OwnedFd,
     name: &OsStr,

@@ -1,10 +1,10 @@
 //! Plain files that the kernel reads and writes by itself, without asking here again.
 //!
-//! The kernel wants one backing file for all who have a file open, and no mixture: whether a file
-//! passes through is decided when nobody has it open, and holds until the last one closes it.
+//! The kernel needs one backing file for all opens of a file, and no mixture: whether a file passes
+//! through is decided while it is not open, and holds until it is closed for the last time.
 //!
 //! The kernel then writes with the rights that this process had when it named the backing file, and
-//! does not tell who writes. So a file with set-id bits does not pass through, and the others are
+//! does not report the writer. So a file with set-id bits does not pass through, and the others are
 //! named without the right to keep such bits: one that gets them later loses them to any write.
 
 use agg_core::log::Level;

@@ -1,13 +1,13 @@
-//! What requests of the kernel name: who asks, and a name in a directory.
+//! The parts of a kernel request: its caller, and a name in a directory.
 
 use std::ffi::OsStr;
 
-/// Who makes or changes a file.
+/// The process that makes or changes a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Permissions that files which it makes do not get, unless the directory decides on them.
+    /// Permissions that its new files do not get, unless the directory decides on them.
     pub(crate) umask: u32,
 }
 

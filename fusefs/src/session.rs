@@ -58,12 +58,12 @@ impl Mount {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is in the way and what helps.
+    /// A sentence that states the obstacle and a remedy.
     pub fn start(options: Options) -> Result<Self, String> {
         let point = options.point.clone();
         let config = config(&options);
-        // What is made for others gets its mode when it is whole; until then it is nobody's but
-        // ours.
+        // A file for another user gets its mode when it is complete; until then nobody else may use
+        // it.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let at_backend = |why| format!("{}: {why}", options.backend.display());
         let view = View::new(options.clone(), descriptors()).map_err(at_backend)?;
@@ -114,7 +114,7 @@ impl Mount {
     }
 }
 
-/// What is in the way of mounting, and what helps.
+/// The obstacle to mounting, and a remedy.
 fn explain(options: &Options, why: &std::io::Error) -> String {
     let point = options.point.display();
     let text = why.to_string();

@@ -22,7 +22,7 @@ pub(crate) const SET_IDS: u32 = SET_USER | SET_GROUP;
 /// Which bits of `mode`, of a file of group `gid`, do not survive a change by `caller`.
 ///
 /// Without the right to execute, the set-group-id bit means nothing, and members of the group keep
-/// it; the kernel tells of one group only, so that members by another one lose it.
+/// it; the kernel passes one group only, so that members by another one lose it.
 fn lost(mode: u32, gid: u32, caller: Caller) -> u32 {
     if caller.uid == 0 {
         return 0;

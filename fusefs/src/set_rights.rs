@@ -1,5 +1,5 @@
-//! Who may read a set: whoever may read each of its files. This process may have more rights than
-//! those for whom it reads.
+//! The rights to read a set: a user needs the right to read each of its files. This process may
+//! have more rights than the users that it reads for.
 
 use crate::lists;
 use crate::tree::open_name;
@@ -28,7 +28,7 @@ pub(crate) fn of_all(directory: &OwnedFd, set: &Set, first: &Stat) -> Result<u32
     for name in set.files() {
         match open_name(directory, OsStr::new(&name)) {
             Ok(file) => bits &= as_of(&file, first)?,
-            // Opening the set tells of it.
+            // Opening the set reports it.
             Err(why) if why.kind() == ErrorKind::NotFound => {}
             Err(why) => return Err(why),
         }

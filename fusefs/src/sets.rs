@@ -42,7 +42,7 @@ pub(crate) struct OpenSet {
     pub(crate) progress: Progress,
 }
 
-/// The error of the system in an error of a set, which is told where it is more than a refusal.
+/// The error of the system in an error of a set; logged if it is more than a refusal.
 fn error(why: &aggio_formats::Error) -> Error {
     let errno = why.number();
     if errno == rustix::io::Errno::IO.raw_os_error() {
@@ -91,7 +91,7 @@ pub(crate) fn that_has<'a>(sets: &'a mut Sets, name: &OsStr) -> Result<Option<&'
     }
 }
 
-/// What tells one state of a file from another.
+/// The facts that tell one state of a file from another.
 fn state(stat: &Stat) -> impl PartialEq {
     let Stat { st_dev, st_ino, st_size, st_mtime, st_mtime_nsec, .. } = *stat;
     (st_dev, st_ino, st_size, st_mtime, st_mtime_nsec, (stat.st_mode, stat.st_uid, stat.st_gid))
@@ -128,7 +128,7 @@ pub(crate) struct OpenSets {
 
 impl OpenSets {
     pub(crate) fn new(holes: Holes) -> Self {
-        // What was read is kept by the kernel.
+        // The kernel caches the bytes that were read.
         let options = Options { holes, cache: Arc::new(Cache::once(CACHE)), ..Options::default() };
         let ahead = Ahead::default();
         OpenSets { options, kept: Mutex::default(), count: AtomicU64::new(0), ahead }
@@ -140,7 +140,7 @@ impl OpenSets {
         set.file.read_at(buffer, offset).map_err(|why| error(&why))
     }
 
-    /// The set that `name` stands for in a directory, and whose first file is `first`.
+    /// The set with this name in a directory, and with this first file.
     pub(crate) fn get(
         &self,
         first: &OwnedFd,

@@ -1,4 +1,4 @@
-//! The files that the kernel knows, under numbers that do not change.
+//! The files that the kernel has looked up, under numbers that do not change.
 //!
 //! A file is held by a descriptor that only names it (`O_PATH`), so that renaming and removing do
 //! not lose it. There may be more files than descriptors: those of files that nobody uses are
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The number of the directory that is shown.
 pub(crate) const ROOT: u64 = INodeNo::ROOT.0;
 
-/// What makes a file the same file.
+/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     device: u64,
@@ -27,10 +27,10 @@ pub(crate) struct Identity {
     kind: Kind,
 }
 
-/// What a file is here.
+/// The kind of a file, as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// What it is in the backing directory.
+    /// The same as in the backing directory.
     Plain,
     /// A directory that stands for a file.
     Container,
@@ -93,7 +93,7 @@ impl Seen {
     }
 }
 
-/// A file that the kernel knows.
+/// A file that the kernel has looked up.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) fd: Arc<OwnedFd>,
@@ -106,7 +106,7 @@ impl Known {
     }
 }
 
-/// All files that the kernel knows.
+/// All files that the kernel has looked up.
 pub(crate) struct Tree {
     nodes: Mutex<Nodes>,
     most_held: usize,
@@ -209,8 +209,8 @@ impl Tree {
         Ok((self.get(parent)?, name))
     }
 
-    /// Counts that the kernel learns of a file: its number. `wanted` is the number that it gets if
-    /// that is free.
+    /// Counts a look-up of a file by the kernel; returns its number. `wanted` is the number that it
+    /// gets if that is free.
     pub(crate) fn remember(&self, parent: u64, name: &OsStr, seen: &Seen, wanted: u64) -> u64 {
         let identity = seen.identity();
         let mut nodes = self.nodes.lock();
@@ -255,7 +255,7 @@ impl Tree {
         }
     }
 
-    /// The number of a file if the kernel knows it.
+    /// The number of a file if the kernel has looked it up.
     pub(crate) fn number(&self, identity: Identity) -> Option<u64> {
         self.nodes.lock().by_identity.get(&identity).copied()
     }

@@ -1,4 +1,4 @@
-//! The view: what is found under a name, and its attributes.
+//! The view: files by their names, and their attributes.
 
 use crate::attributes::{self, TTL, is_directory};
 use crate::blob::{self, Blob};
@@ -23,10 +23,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A file as it is told to the kernel.
+/// A file as it is shown to the kernel.
 pub(crate) struct Shown {
     pub(crate) attributes: FileAttr,
-    /// How long that may be believed.
+    /// How long the kernel may cache that.
     pub(crate) ttl: Duration,
 }
 
@@ -35,11 +35,12 @@ impl Shown {
         Shown { attributes: attributes::of_plain(stat, id), ttl: TTL }
     }
 
-    /// Of a container that is being written nothing is believed.
+    /// A set, with the size of all its files.
     pub(crate) fn set(set: &OpenSet, id: u64) -> Self {
         Shown { attributes: attributes::of_set(set.stat(), set.file.size(), id), ttl: TTL }
     }
 
+    /// A container. The kernel must not cache one that is being written.
     fn container(found: &Attributes, links: u32, id: u64) -> Self {
         let ttl = if found.sealed { TTL } else { Duration::ZERO };
         Shown { attributes: attributes::of_container(found, links, id), ttl }
@@ -54,7 +55,7 @@ impl Shown {
     }
 }
 
-/// What new files become.
+/// The kind of new files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewFiles {
     /// Files as they are.
@@ -64,7 +65,7 @@ pub enum NewFiles {
     Container,
 }
 
-/// What is shown, and how.
+/// The directory that is shown, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The directory that is shown.
@@ -75,7 +76,7 @@ pub struct Options {
     pub write: bool,
     /// Whether other users may use it.
     pub allow_other: bool,
-    /// What files become that are made here.
+    /// The kind of files that are made here.
     pub new_files: NewFiles,
     /// Whether the kernel reads and writes plain files by itself where it can.
     pub passthrough: bool,
@@ -83,9 +84,9 @@ pub struct Options {
     pub verify: Verify,
     /// Whether the files of sets are listed, too.
     pub subfiles: bool,
-    /// What stands in sets where nobody wrote anything.
+    /// The bytes of sets that were never written.
     pub holes: Holes,
-    /// Who looks at files that programs exchange in memory, to show those as well.
+    /// Opens files that programs exchange in memory, to show those as well.
     pub coupled: Option<Viewer>,
 }
 
@@ -111,7 +112,7 @@ impl View {
         })
     }
 
-    /// What a name stands for in the backing directory.
+    /// Finds a file by its name in the backing directory.
     pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
         if is_hidden(name) {
             return Err(rustix::io::Errno::NOENT.into());
@@ -138,13 +139,13 @@ impl View {
         Ok(Seen { fd, stat, kind, first: None })
     }
 
-    /// Finds a file by name; the kernel knows it from now on.
+    /// Finds a file by name, and registers it as known to the kernel.
     pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
         let seen = self.see(&self.tree.get(parent)?.fd, name)?;
         self.entry_of(Place { parent, name }, &seen)
     }
 
-    /// The same of a file that was found, whatever has its name by now.
+    /// The same for a file that was found, even if another one has its name by now.
     pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
         let Place { parent, name } = place;
         if seen.kind == Kind::Plain {
@@ -169,7 +170,7 @@ impl View {
         Ok(Shown::container(&found, 1, id))
     }
 
-    /// As [`View::entry`]; a listing shows also what cannot be read.
+    /// As [`View::entry`]; a listing also shows files that cannot be read.
     pub(crate) fn entry_in_listing(&self, parent: u64, name: &OsStr) -> Result<Shown> {
         let why = match self.entry(parent, name) {
             Ok(found) => return Ok(found),
@@ -228,7 +229,7 @@ impl View {
         }
     }
 
-    /// Attributes of a file of which a handle is at hand.
+    /// Attributes of a file, by a handle if there is one.
     pub(crate) fn attributes_of(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
         let open = handle.and_then(|handle| self.handles.get(handle).ok());
         match open.as_deref() {

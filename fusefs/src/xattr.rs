@@ -1,6 +1,6 @@
-//! Extended attributes: those of the files, and `user.aggio.*`, which tell what is behind a
-//! container or a set. The latter are told to who asks for them by name and are in no list: who
-//! copies all attributes of a file could not set them anywhere.
+//! Extended attributes: those of the files, and `user.aggio.*`, which describe a container or a
+//! set. The latter are returned by name and are in no list: a program that copies all attributes of
+//! a file could not set them anywhere.
 
 use crate::blob;
 use crate::held;
@@ -14,15 +14,15 @@ use std::ffi::OsStr;
 use std::io::Result;
 use std::os::unix::ffi::OsStrExt;
 
-/// What begins with this is told by aggio and cannot be set.
+/// The prefix of attributes that aggio provides and that cannot be set.
 const OURS: &str = "user.aggio.";
-/// Names of what is told of a container.
+/// Names of the attributes of a container.
 const OF_CONTAINER: [&str; 5] = ["kind", "generation", "sealed", "size", "directory"];
 /// The longest value or list that the system allows.
 const MOST: usize = 1 << 16;
 
 impl View {
-    /// Who serves the mount, and what.
+    /// The attributes of the mount: its process, its directory and its version.
     fn value_of_root(&self, name: &str) -> Result<Vec<u8>> {
         match name {
             "backend" => Ok(self.options.backend.as_os_str().as_bytes().to_vec()),
@@ -76,7 +76,7 @@ impl View {
         let mut value = vec![0; MOST];
         let read = match known.kind {
             Kind::Coupled => return Err(Errno::NODATA.into()),
-            // The permission bits of a set say who may read all its files.
+            // The permission bits of a set are those that all its files give.
             Kind::Set if is_list => return Err(Errno::NODATA.into()),
             // Access lists of the directory are not those of the file: the manifest has them.
             _ if of_directory && !is_access_list => return Err(Errno::NODATA.into()),
@@ -114,7 +114,7 @@ impl View {
         Ok(others.filter(|name| !name.starts_with(OURS.as_bytes())).flatten().copied().collect())
     }
 
-    /// The file whose attribute may be changed.
+    /// The file with an attribute that may be changed.
     fn changed(&self, id: u64, name: &OsStr) -> Result<Known> {
         if !self.options.write {
             return Err(rustix::io::Errno::ROFS.into());

@@ -1,4 +1,4 @@
-//! Containers: directories that stand for one file. Knows no MPI-IO and no drivers.
+//! Containers: directories that stand for one file. Independent of MPI-IO and of drivers.
 
 pub mod blob;
 pub mod output;

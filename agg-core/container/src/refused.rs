@@ -1,5 +1,5 @@
-//! For tests: a thread in which the kernel refuses some system calls, as a file system does that
-//! lacks what they do.
+//! For tests: a thread in which the kernel refuses some system calls, like a file system that does
+//! not support them.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub struct Refusal {
     pub call: libc::c_long,
     /// Only where the argument of this number has this value.
     pub only: Option<(u32, u32)>,
-    /// What it fails with.
+    /// The error number.
     pub errno: i32,
 }
 
@@ -76,7 +76,7 @@ fn load(place: u32) -> libc::sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, place, 0)
 }
 
-/// Leaves `skip` instructions out unless what was loaded is `value`.
+/// Skips `skip` instructions unless the loaded value is `value`.
 fn unless(value: u32, skip: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, skip)
 }

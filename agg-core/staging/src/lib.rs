@@ -1,5 +1,5 @@
-//! Bytes that wait before they reach the file: copies of writes, what a rank holds back of an open
-//! file, and the spool of programs without MPI. Knows no MPI-IO calls.
+//! Bytes that wait before they reach the file: pending writes, write-behind, stages, and the spool
+//! of programs without MPI. Independent of MPI-IO calls.
 
 pub mod pending;
 pub mod spool;

@@ -1,4 +1,4 @@
-//! What tests of several modules need.
+//! Helpers for the tests of several modules.
 
 use std::process::{Child, Command};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -12,7 +12,7 @@ pub(crate) fn without_children() -> RwLockReadGuard<'static, ()> {
     FORKING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a process while nobody minds.
+/// Starts a process while no test excludes that.
 pub(crate) fn start(command: &mut Command) -> Child {
     let _alone = FORKING.write().unwrap_or_else(PoisonError::into_inner);
     command.spawn().unwrap()

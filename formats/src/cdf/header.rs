@@ -1,4 +1,4 @@
-//! What the header of a netCDF classic file says.
+//! The content of the header of a netCDF classic file.
 
 use std::fmt;
 
@@ -99,7 +99,7 @@ impl Type {
         NAMES[self as usize - 1]
     }
 
-    /// What an element holds that was never written, unless its variable says otherwise
+    /// The bytes of an element that was never written, unless its variable says otherwise
     /// (`NC_FILL_*`).
     #[must_use]
     pub fn fill(self) -> Vec<u8> {
@@ -168,7 +168,7 @@ pub struct Attribute {
     pub name: Name,
     /// The type of its values.
     pub kind: Type,
-    /// Its values in the file's representation, without what fills them up to four bytes; always
+    /// Its values in the file's representation, without the padding to four bytes; always
     /// big-endian.
     pub values: Vec<u8>,
 }
@@ -201,7 +201,7 @@ pub struct Variable {
     pub attributes: Vec<Attribute>,
     /// The type of its elements.
     pub kind: Type,
-    /// The size that the header tells. Some writers tell wrong ones: nothing depends on it.
+    /// The size in the header. Some writers store wrong ones: nothing depends on it.
     pub told_size: u64,
     /// Where its data begin, those of the first record if it has records.
     pub begin: u64,

@@ -9,7 +9,7 @@ use super::parse::Error;
 pub struct Slot {
     /// The first byte, of the first record if it has records.
     pub begin: u64,
-    /// Bytes, of one record if it has records; without what fills them up.
+    /// Bytes, of one record if it has records; without padding.
     pub size: u64,
     /// Bytes of an element.
     pub element: u64,
@@ -37,14 +37,14 @@ pub struct Layout {
 /// Borders at which data begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
-    /// Of the first variable.
+    /// The border of the first variable.
     pub variables: u64,
-    /// Of the first record.
+    /// The border of the first record.
     pub records: u64,
 }
 
 impl Default for Alignment {
-    /// As PnetCDF does unless it is told otherwise.
+    /// The defaults of PnetCDF.
     fn default() -> Self {
         Alignment { variables: 512, records: 4 }
     }
@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// The layout that a header tells.
+    /// The layout that follows from a header.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
-//! Reading a header. What is allocated is bounded by the bytes at hand.
+//! Reads a header. Allocations are bounded by the bytes at hand.
 
 use super::header::{Attribute, Dimension, Header, Name, Records, Type, Variable, Version};
 use super::{Endian, padded};
 use std::fmt;
 
-/// What begins a list of dimensions.
+/// The tag of a list of dimensions.
 pub(super) const DIMENSIONS: u32 = 0x0A;
-/// What begins a list of variables.
+/// The tag of a list of variables.
 pub(super) const VARIABLES: u32 = 0x0B;
-/// What begins a list of attributes.
+/// The tag of a list of attributes.
 pub(super) const ATTRIBUTES: u32 = 0x0C;
 /// Variables have no more dimensions than this (`NC_MAX_VAR_DIMS`).
 const MOST_DIMENSIONS: u64 = 1024;
@@ -22,7 +22,7 @@ pub enum Error {
     Corrupt {
         /// Where the offending item begins.
         offset: u64,
-        /// What is wrong.
+        /// The problem, in words.
         what: String,
     },
 }
@@ -38,7 +38,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// In what respect a header may differ from the standard.
+/// How a header may differ from the standard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
     /// The order of bytes.
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A list: what it is, how many, and the items. No list is zero twice.
+    /// A list: its tag, the number of its items, and the items. Two zeros stand for no list.
     fn list<T>(
         &mut self,
         tag: u32,
@@ -184,13 +184,13 @@ impl<'a> Reader<'a> {
         }) as u64
     }
 
-    /// Bytes, and behind them what fills up to a multiple of four. Old writers left anything there.
+    /// Bytes, and the padding to a multiple of four behind them. Old writers left anything there.
     fn padded_bytes(&mut self, count: u64) -> Result<&'a [u8], Error> {
         let Some(whole) = padded(count) else {
             return self.corrupt(self.at, format!("{count} bytes are more than a file has"));
         };
         let all = self.take(whole)?;
-        // `count` is no more than the length of what was taken.
+        // `count` is at most the number of bytes that were taken.
         Ok(all.get(..count as usize).unwrap_or(all))
     }
 

@@ -1,9 +1,9 @@
-//! What a byte of the file is, and where an element lies.
+//! Finds the element of a byte of the file, and the place of an element.
 
 use super::layout::{Layout, Slot};
 use std::ops::Range;
 
-/// What a range of a file is.
+/// The kind of a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Part of the header.
@@ -27,7 +27,7 @@ pub enum Place {
 pub struct Piece {
     /// The range.
     pub range: Range<u64>,
-    /// What it is.
+    /// The kind of its bytes.
     pub place: Place,
 }
 
@@ -46,7 +46,7 @@ pub struct Element {
 }
 
 impl Layout {
-    /// What the byte at `offset` is, and how far that goes on.
+    /// The piece of the byte at `offset`, from that byte on.
     #[must_use]
     pub fn piece(&self, offset: u64) -> Piece {
         if offset < self.header {
@@ -69,7 +69,7 @@ impl Layout {
         Piece { range, place: found.place }
     }
 
-    /// What `offset` is among variables that lie in `within`.
+    /// The piece of `offset` among variables that lie in `within`.
     fn among(&self, ids: &[usize], record: u64, offset: u64, within: Range<u64>) -> Piece {
         let next = ids.partition_point(|id| self.slots[*id].begin <= offset);
         if let Some(id) = next.checked_sub(1).map(|last| ids[last]) {
@@ -83,7 +83,7 @@ impl Layout {
         Piece { range: offset..end, place: Place::Pad }
     }
 
-    /// The whole of what the byte at `offset` is part of.
+    /// The whole range that the byte at `offset` belongs to.
     #[must_use]
     pub fn around(&self, offset: u64) -> Range<u64> {
         let piece = self.piece(offset);
@@ -95,7 +95,7 @@ impl Layout {
         start..piece.range.end
     }
 
-    /// Where the last thing before a byte ends that belongs to nothing.
+    /// The end of the last header or data before a byte that belongs to nothing.
     fn end_before(&self, offset: u64) -> u64 {
         let recorded = self.record_size > 0 && offset >= self.records_begin;
         let (ids, shift) = match recorded {
@@ -116,7 +116,7 @@ impl Layout {
         Pieces { layout: self, range }
     }
 
-    /// Which byte of which element lies at `offset`; `None` if none does.
+    /// The element at `offset`, and the byte of it; `None` if there is none.
     #[must_use]
     pub fn locate(&self, offset: u64) -> Option<Element> {
         let Place::Data { variable, record, byte } = self.piece(offset).place else { return None };

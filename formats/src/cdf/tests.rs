@@ -99,7 +99,7 @@ proptest! {
         let layout = Layout::of(&header).unwrap();
         let Records::Known(records) = header.records else { unreachable!() };
         let end = layout.end(records).unwrap();
-        // The oracle: a list of what every byte is, made element by element.
+        // The oracle: a list of the element of every byte, made element by element.
         let mut truth = vec![None; usize::try_from(end).unwrap()];
         for (variable, slot) in layout.slots.iter().enumerate() {
             for record in 0..if slot.records { records } else { 1 } {

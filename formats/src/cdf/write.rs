@@ -1,4 +1,4 @@
-//! Writing a header: what was read gives the same bytes again.
+//! Writes a header: one that was read gives the same bytes again.
 
 use super::Endian;
 use super::header::{Attribute, Header, Records, Version};

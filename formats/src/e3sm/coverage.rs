@@ -4,14 +4,14 @@ use super::set::Member;
 use super::tables::Run;
 use std::ops::Range;
 
-/// Gaps that are told one by one.
+/// The most gaps that are listed one by one.
 const MOST_TOLD: usize = 16;
 /// Elements for each run up to which all elements are looked at; of fewer runs the runs are sorted.
 const DENSE: u64 = 256;
 /// Elements that are looked at together, one bit each.
 const STRETCH: u64 = if cfg!(test) { 128 } else { 1 << 26 };
 
-/// What of a decomposition was written.
+/// The written part of a decomposition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
     pub(crate) written: u64,
@@ -38,9 +38,9 @@ pub(crate) struct Twice {
     pub(crate) members: [usize; 2],
 }
 
-/// What the members have of the elements of decomposition `k`.
+/// The part of the elements of decomposition `k` that the members have.
 ///
-/// Time and memory depend on the runs that are there, not on how many elements a header tells.
+/// Time and memory depend on the runs that are there, not on the number of elements in a header.
 pub(crate) fn cover(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
     let blobs = || members.iter().filter_map(|it| it.tables.get(k)).flat_map(|table| &table.blobs);
     let runs = blobs().map(|blob| blob.runs.len() as u64).sum::<u64>();
@@ -116,7 +116,8 @@ impl Bits {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Tells the elements that were written, those that follow each other in one word together.
+    /// Calls `tell` with the elements that were written, those that follow each other in one word
+    /// together.
     fn runs(&self, mut tell: impl FnMut(Range<u64>)) {
         for (index, word) in (0..).zip(&self.words) {
             let (mut rest, mut at) = (*word, self.range.start + index * 64);
@@ -133,7 +134,7 @@ impl Bits {
     }
 }
 
-/// As [`cover`], by sorting all runs: finds which element is there twice, and who has it.
+/// As [`cover`], by sorting all runs: finds an element that is there twice, and its two members.
 fn sorted(members: &[Member], k: usize, elements: u64) -> Result<Covered, Twice> {
     let mut runs: Vec<(u32, u32, u32)> = Vec::new();
     for (index, member) in members.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the header of a subfile says: the canonical header in it, and what E3SM-IO has added.
+//! The header of a subfile, taken apart: the canonical header in it, and the additions of E3SM-IO.
 
 use super::places::{self, Places};
 use crate::MOST_FILES;
@@ -56,7 +56,7 @@ pub(super) struct Stored {
 pub(super) struct Described {
     /// The header of the file that the set stands for; its variables have no places yet.
     pub(super) canonical: Header,
-    /// Their places, if the set tells them.
+    /// Their places, if the set has them.
     pub(super) places: Option<Places>,
     pub(super) processes: u64,
     pub(super) subfiles: usize,
@@ -244,7 +244,7 @@ impl Parts<'_> {
         Ok(variable.dimensions.iter().map(|id| *id - before(*id)).collect())
     }
 
-    /// What is decomposed has the shape of its decomposition, here and canonically.
+    /// Decomposed variables must have the shape of their decomposition, here and canonically.
     fn check(
         &self,
         canonical: &Header,
@@ -277,7 +277,7 @@ fn without(attributes: &[Attribute], names: &[&str]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| !is_added(&attribute.name)).cloned().collect()
 }
 
-/// The number of records that a header tells; E3SM-IO always tells one.
+/// The number of records in a header; E3SM-IO always writes one.
 pub(super) fn records(header: &Header) -> u64 {
     match header.records {
         Records::Known(number) => number,

@@ -1,8 +1,8 @@
-//! Blob files of E3SM-IO: each subfile has what the processes of one node wrote, beside tables that
-//! say where it belongs.
+//! Blob files of E3SM-IO: each subfile has the data that the processes of one node wrote, beside
+//! tables that say where they belong.
 //!
 //! ```text
-//! headers.rs   the canonical header in the header of a subfile, and what was added to it
+//! headers.rs   the canonical header in the header of a subfile, and the additions to it
 //! storage.rs   where a subfile has its tables and data in PnetCDF's layout, blobs.rs: in HDF5's
 //! tables.rs    which canonical elements lie where
 //! places.rs    where canonical variables lie, if not where PnetCDF puts them

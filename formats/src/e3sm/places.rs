@@ -23,7 +23,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The places that the header of a subfile tells; the error says what is wrong with them.
+    /// The places in the header of a subfile; the error describes a malformed attribute.
     pub(super) fn told(subfile: &Header) -> Result<Option<Self>, String> {
         let Some(attribute) = subfile.attributes.get(POSITION).filter(|found| found.name == *NAME)
         else {
@@ -44,7 +44,7 @@ impl Places {
         Ok(Some(Places { version, size: *size, begins: begins.to_vec() }))
     }
 
-    /// The attribute that tells them; `None` if a number has more than 63 bits.
+    /// The attribute with them; `None` if a number has more than 63 bits.
     pub(super) fn attribute(&self) -> Option<Attribute> {
         let numbers = [u64::from(self.version.number()), self.size];
         let mut values = Vec::new();
@@ -55,7 +55,7 @@ impl Places {
     }
 }
 
-/// The attributes of a subfile without the one that tells places.
+/// The attributes of a subfile without the one with places.
 pub(super) fn without(attributes: &[Attribute]) -> Vec<Attribute> {
     let is_told = |index: usize, one: &Attribute| index == POSITION && one.name == *NAME;
     let others = attributes.iter().enumerate().filter(|(index, one)| !is_told(*index, one));
@@ -63,7 +63,7 @@ pub(super) fn without(attributes: &[Attribute]) -> Vec<Attribute> {
 }
 
 /// Gives the variables of a canonical header that has so many records their places: those that are
-/// told, or PnetCDF's own. The bytes of the file; the error says what is wrong.
+/// told, or PnetCDF's own. Returns the bytes of the file; the error says why there are no places.
 pub(super) fn assign(
     header: &mut Header,
     records: u64,

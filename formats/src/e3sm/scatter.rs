@@ -14,21 +14,21 @@ const BLOCK: usize = if cfg!(test) { 40 } else { 256 << 10 };
 const KEPT: usize = 16 << 20;
 
 thread_local! {
-    /// Where what was read waits until it is put in its place.
+    /// The buffer for bytes that were read, until they are put in their places.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What of a sorted blob is wanted.
+/// The wanted part of a sorted blob.
 pub(super) struct Part<'a> {
     pub(super) file: usize,
     pub(super) endian: Endian,
     /// Where the blob's elements begin in the file.
     pub(super) begin: u64,
-    /// Its runs that touch what is wanted.
+    /// Its runs that touch the wanted elements.
     pub(super) runs: &'a [Run],
 }
 
-/// A part whose bytes were read.
+/// A part that was read.
 struct Loaded<'a> {
     part: &'a Part<'a>,
     /// Where the bytes are.
@@ -119,7 +119,7 @@ impl Loaded<'_> {
     fn put(&mut self, room: &[u8], wanted: &Range<u64>, size: u64, end: usize, out: &mut [u8]) {
         while let Some(run) = self.part.runs.get(self.next) {
             let (_, to, count) = clipped(run, wanted);
-            // Inside of the buffer, and of what was read.
+            // Inside of the buffer, and of the bytes that were read.
             let (to, len) = ((to * size) as usize, (count * size) as usize);
             if to >= end {
                 return;

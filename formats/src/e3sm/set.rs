@@ -88,7 +88,7 @@ pub(super) fn alignment(first: &Header) -> Alignment {
     Alignment { variables: borders.into_iter().find(explains).unwrap_or(usual.variables), ..usual }
 }
 
-/// Things that are wrong and were allowed, of which no more are told.
+/// The most notes about errors that were allowed.
 const MOST_NOTES: usize = 100;
 
 struct Opening<'a> {

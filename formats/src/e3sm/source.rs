@@ -20,7 +20,7 @@ impl Data {
         Error::corrupt(self.files.name(0), format!("the place of {name} is no number"))
     }
 
-    /// What stands where nobody wrote anything.
+    /// Fills a buffer as elements that were never written.
     fn fill_holes(&self, variable: usize, out: &mut [u8]) {
         let variable = &self.header.variables[variable];
         let told = variable.attribute("_FillValue").filter(|told| {
@@ -113,7 +113,7 @@ impl Source for Data {
         whole && self.members.first().is_some_and(|member| member.endian == Endian::Big)
     }
 
-    /// Each blob's part of what is asked for should be worth a request.
+    /// Each blob's part of a request should be worth a read.
     fn tile(&self) -> u64 {
         if cfg!(test) { TILE } else { (self.processes * (16 << 10)).clamp(TILE, 64 << 20) }
     }

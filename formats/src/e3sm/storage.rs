@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Bytes that are read first when a header is looked for.
 const FIRST: u64 = 256 << 10;
 
-/// A subfile whose header was read.
+/// A subfile with its header.
 pub(super) struct Subfile {
     /// Its position in the set.
     pub(super) file: usize,
@@ -87,7 +87,8 @@ impl Subfile {
         self.blobs.is_some()
     }
 
-    /// Reads its tables; `authority` says whether also what is not decomposed is taken from it.
+    /// Reads its tables; `authority` says whether variables that are not decomposed are taken from
+    /// it, too.
     pub(super) fn tables(
         &self,
         files: &dyn Files,
@@ -135,7 +136,7 @@ impl Subfile {
         Ok((Storage::Variables(layout), tables))
     }
 
-    /// A file that ends before data of which it says that it has them is truncated.
+    /// A file that ends before data that its header describes is truncated.
     fn check_size(
         &self,
         files: &dyn Files,
@@ -165,8 +166,8 @@ impl Subfile {
     }
 }
 
-/// A header whose numbers have the order of the machine that wrote it: a list follows the number of
-/// records.
+/// Reads a header in the byte order of the machine that wrote it. The list that follows the number
+/// of records shows that order.
 fn native(bytes: &[u8]) -> std::result::Result<(Header, Endian), cdf::Error> {
     let big = cdf::parse_as(bytes, Dialect::default());
     if let Ok(header) = big {

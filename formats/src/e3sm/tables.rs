@@ -20,7 +20,7 @@ impl Run {
     }
 }
 
-/// What one process wrote.
+/// The elements that one process wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     /// Elements of the subfile before it.
@@ -48,7 +48,7 @@ impl Blob {
 /// A decomposition in one subfile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// What each process wrote.
+    /// The blob of each process.
     pub(crate) blobs: Vec<Blob>,
     /// Requests as they are stored.
     pub(crate) requests: u64,
@@ -83,7 +83,7 @@ impl Numbers<'_> {
     }
 }
 
-/// What a blob's row of the tables says.
+/// A blob's row of the tables.
 pub(super) struct Row<'a> {
     pub(super) requests: usize,
     pub(super) start: u64,
@@ -97,7 +97,7 @@ impl Decomposition {
     ///
     /// # Errors
     ///
-    /// What is wrong with the row.
+    /// Describes the error in the row.
     pub(super) fn blob(&self, row: &Row<'_>) -> Result<Blob, String> {
         // No more than were read.
         let most = row.requests.min(row.offsets.bytes.len() / 4);

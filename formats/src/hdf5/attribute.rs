@@ -1,4 +1,4 @@
-//! Attributes with their values, and types in full: what is read of one object for comparisons.
+//! Attributes with their values, and types in full: the details of one object, for comparisons.
 
 use super::btree2::Tree;
 use super::cursor::Cursor;
@@ -33,7 +33,7 @@ pub struct Details<'a> {
 }
 
 impl<'a> Details<'a> {
-    /// The object whose header is at an address.
+    /// The object with the header at an address.
     ///
     /// # Errors
     ///

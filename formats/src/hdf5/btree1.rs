@@ -10,7 +10,7 @@ const MOST_LEVELS: u8 = 64;
 const CHILD: u64 = 32;
 const WHAT: &str = "B-tree 1 node";
 
-/// What a tree is the index of.
+/// The kind of a tree, by the things that it indexes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kind {
     /// The type in each node: 0 for groups, 1 for chunks.

@@ -12,7 +12,7 @@ const CHILD: u64 = 32;
 /// Signature, version, type and checksum of a node.
 const AROUND: u64 = 10;
 
-/// A tree whose header was read.
+/// A tree with its header.
 pub(super) struct Tree {
     pub(super) kind: u8,
     pub(super) record: usize,

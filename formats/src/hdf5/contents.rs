@@ -1,4 +1,4 @@
-//! What an HDF5 file holds: all groups and datasets, and where their bytes are.
+//! The contents of an HDF5 file: all groups and datasets, and where their bytes are.
 
 use super::dataset::{self, Dataset};
 use super::group::{self, Link, Target};
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// Everything in a file.
 #[derive(Debug)]
 pub struct Contents {
-    /// What its first block tells.
+    /// Its superblock.
     pub superblock: Superblock,
     /// Bytes of the file, the user block included.
     pub size: u64,
@@ -31,7 +31,7 @@ pub struct Contents {
 pub struct Object {
     /// The groups that lead to it, and its own name.
     pub path: String,
-    /// What has that name.
+    /// The object of that name.
     pub what: What,
     /// How many attributes it has.
     pub attributes: u64,
@@ -39,7 +39,7 @@ pub struct Object {
     pub address: Option<u64>,
 }
 
-/// What a name stands for.
+/// The object that a name stands for.
 #[derive(Debug)]
 pub enum What {
     /// A group.
@@ -59,7 +59,7 @@ pub enum What {
         /// The path.
         path: String,
     },
-    /// Something that cannot be told, and why.
+    /// An object that cannot be read, and why.
     Unknown(Error),
 }
 
@@ -79,7 +79,7 @@ pub fn is_hdf5(source: &dyn Source) -> Result<bool> {
 impl Contents {
     /// Reads the metadata of a file; its datasets are not read.
     ///
-    /// What is damaged or not supported in an object is told in its place.
+    /// If a part of an object is damaged or not supported, that is reported in its place.
     ///
     /// # Errors
     ///

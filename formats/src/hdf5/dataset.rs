@@ -8,7 +8,7 @@ use super::reader::Reader;
 use super::space::{self, Space};
 use crate::error::{Kind, Result};
 
-/// What an object header tells of a dataset.
+/// A dataset, as its object header describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dataset {
     /// Its shape.

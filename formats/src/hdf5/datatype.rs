@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use std::fmt;
 
-/// Of what class an element is.
+/// The class of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// An integer.

@@ -19,7 +19,7 @@ struct Heap {
 /// each other may lie in several.
 const KEPT: (usize, usize) = (64, 1 << 20);
 
-/// The heaps of a file, of which those that were used last are kept, the last one first.
+/// The heaps of a file. Those that were used last are kept, the last one first.
 #[derive(Default)]
 pub(super) struct Heaps(RefCell<VecDeque<Heap>>);
 
@@ -74,7 +74,7 @@ fn read(reader: &Reader<'_>, address: u64) -> Result<Heap> {
         cursor.take(4)?;
         let size = usize::try_from(cursor.length()?).ok()?;
         let start = bytes.len() - cursor.rest().len();
-        // The object 0 is what is free, up to the end.
+        // The object 0 is the free space, up to the end.
         cursor.take(size.checked_next_multiple_of(8)?).filter(|_| index != 0)?;
         Some((u32::from(index), start..start + size))
     };

@@ -1,4 +1,4 @@
-//! Groups, old and new: the names in them and what these lead to.
+//! Groups, old and new: the names in them and the targets of these.
 
 use super::btree1;
 use super::btree2::Tree;
@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::superblock::Superblock;
 use crate::error::Result;
 
-/// What a name of a group leads to.
+/// The target of a name of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// The object header at this address.
@@ -23,11 +23,11 @@ pub(super) enum Target {
         /// The path.
         path: String,
     },
-    /// What only programs know that defined the kind of link themselves.
+    /// A link of a kind that a program has defined for itself.
     User(u8),
 }
 
-/// A name of a group and what it leads to.
+/// A name of a group and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) name: String,
@@ -133,7 +133,7 @@ fn dense(reader: &Reader<'_>, mut cursor: Cursor<'_>, found: &mut Vec<Link>) -> 
     Ok(())
 }
 
-/// A symbol table: a B-tree of nodes with entries, whose names are in a local heap.
+/// A symbol table: a B-tree of nodes with entries, and a local heap with their names.
 fn old(
     reader: &Reader<'_>,
     superblock: &Superblock,

@@ -28,7 +28,7 @@ pub(super) mod kind {
 
 /// The message is in another place, and this is where.
 const SHARED: u8 = 2;
-/// Who does not know the message must not use the object.
+/// A program that does not support the message must not use the object.
 const MUST_BE_KNOWN: u8 = 0x80;
 /// Continuations of a header.
 const MOST_BLOCKS: usize = 1 << 16;
@@ -43,7 +43,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// A message that tells where another one is.
+    /// A message that refers to another one.
     pub(super) fn shared(kind: u8, body: &[u8]) -> Self {
         Message { kind, flags: SHARED, body: body.to_vec() }
     }

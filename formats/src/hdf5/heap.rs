@@ -6,7 +6,7 @@ use super::reader::Reader;
 use crate::error::Result;
 use std::collections::HashMap;
 
-/// A heap whose header was read.
+/// A heap with its header.
 pub(super) struct Heap {
     address: u64,
     id_bytes: usize,
@@ -96,7 +96,7 @@ impl Heap {
         order.into_iter().map(|(_, id)| open.object(id)).collect()
     }
 
-    /// By which identifiers are ordered so that each block is read once.
+    /// The key by which identifiers are ordered, so that each block is read once.
     fn sort(&self, id: &[u8]) -> u64 {
         Cursor::new(id.get(1..).unwrap_or_default(), super::cursor::Widths { offset: 8, length: 8 })
             .number(self.offset_bytes)
@@ -108,7 +108,7 @@ impl Heap {
         self.start << row.saturating_sub(1).min(63 - u64::from(self.start.ilog2()))
     }
 
-    /// Rows whose blocks are direct.
+    /// Rows with direct blocks.
     fn direct_rows(&self) -> u64 {
         u64::from(self.most_direct.ilog2() - self.start.ilog2()) + 2
     }

@@ -15,7 +15,7 @@ pub enum Layout {
     Contiguous {
         /// Where they begin in the file; `None` if nothing is allocated.
         address: Option<u64>,
-        /// Bytes; `None` in old files, in which the shape tells.
+        /// Bytes; `None` in old files, in which the shape determines them.
         size: Option<u64>,
     },
     /// In chunks of equal shape.
@@ -98,7 +98,7 @@ pub(super) fn compact(mut cursor: Cursor<'_>) -> Option<Vec<u8>> {
     cursor.take(size.into()).filter(|_| class == 0).map(<[u8]>::to_vec)
 }
 
-/// What a layout message is, if it can be used.
+/// A layout message, if it can be used.
 pub(super) enum Found {
     Layout(Layout),
     Unsupported(String),
@@ -151,7 +151,7 @@ fn dimensions(cursor: &mut Cursor<'_>, rank: u8, bytes: usize) -> Option<Vec<u64
     (0..rank).map(|_| cursor.number(bytes)).collect()
 }
 
-/// Chunks of some dimensions, of which the last one is an element's bytes.
+/// Chunks of some dimensions; the last one is an element's bytes.
 fn chunked(index: Index, address: Option<u64>, dimensions: &[u64]) -> Option<Layout> {
     let (element, shape) = dimensions.split_last()?;
     let valid = !shape.is_empty() && dimensions.iter().all(|one| *one > 0);
@@ -172,7 +172,7 @@ fn indexed(mut cursor: Cursor<'_>) -> Option<Found> {
         5 => (Index::BTree2, 6),
         kind => return Some(Found::Unsupported(format!("chunk index of kind {kind}"))),
     };
-    // The index repeats what is needed of its parameters.
+    // The index repeats the parameters that are needed.
     cursor.take(parameters)?;
     let mut layout = chunked(index, cursor.address()?, &dimensions)?;
     if let Layout::Chunked(chunked) = &mut layout {

@@ -11,7 +11,7 @@ const END: [(usize, usize, u32); 7] =
     [(2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24)];
 
 impl State {
-    /// Adds twelve bytes; what is missing counts as zeros.
+    /// Adds twelve bytes; missing ones count as zeros.
     fn add(&mut self, bytes: &[u8]) {
         let mut all = [0; 12];
         all[..bytes.len()].copy_from_slice(bytes);

@@ -1,21 +1,22 @@
-//! What is in an HDF5 file and where, read from its bytes; and files that hold lists of bytes.
+//! The contents of an HDF5 file and their places, read from its bytes; and files that hold lists of
+//! bytes.
 //!
 //! Read are superblocks 0 to 3 with user blocks, object headers 1 and 2, groups old and new,
 //! layouts 1 to 5 and every kind of chunk index. Each read is bounded by the bytes of the file;
 //! work and memory together are bounded by the metadata that the file has, so that files that refer
-//! to themselves, or promise what they do not hold, come to an end. What is not known (virtual
-//! datasets, external files, newer messages) is named. The parts are described
-//! in the HDF5 File Format Specification 3.0.
+//! to themselves, or promise data that they do not hold, come to an end. Unsupported parts (virtual
+//! datasets, external files, newer messages) are named. The parts are described in the HDF5 File
+//! Format Specification 3.0.
 //!
 //! ```text
 //! contents                       all groups and datasets of a file
-//! dataset, group                 what an object header says
+//! dataset, group                 the content of an object header
 //! index                          the chunks of a dataset
 //! superblock, header             where a file begins; the messages of an object
 //! datatype, layout, properties, space   single messages
-//! btree1, btree2, heap           what links and chunks are found with
+//! btree1, btree2, heap           structures that lead to links and chunks
 //! reader, source, cursor, lookup3       bytes, bounds, numbers, checksums
-//! attribute, types, globals      what is read of one object for comparisons
+//! attribute, types, globals      the details of one object, for comparisons
 //! write                          files of lists of bytes
 //! ```
 
@@ -60,7 +61,7 @@ use crate::error::Result;
 use crate::files::Files;
 use std::ops::Range;
 
-/// What every HDF5 file begins with, behind its user block.
+/// The first bytes of every HDF5 file, behind its user block.
 pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 /// Where the bytes of a contiguous dataset lie: a list of bytes in the root group, as E3SM-IO

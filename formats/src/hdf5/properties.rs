@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 
-/// What stands where nobody wrote.
+/// The value of elements that were never written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// Zeros.
@@ -105,7 +105,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What the filter is called.
+    /// The name of the filter.
     #[must_use]
     pub fn title(&self) -> String {
         let known = match self.id {

@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 /// Largest piece of metadata.
 const MOST_BYTES: u64 = 16 << 20;
-/// What a step costs besides its bytes.
+/// The cost of a step besides its bytes.
 const STEP: u64 = 16;
 /// Bytes that may be read, steps included: for any file, and for each byte of metadata found.
 const WORK: (u64, u64) = (8 << 20, 16);
@@ -19,11 +19,11 @@ const MEMORY: (u64, u64) = (12 << 20, 12);
 /// Bytes of memory that it takes to remember a place, here and in a set of places seen.
 const NOTE: u64 = 64;
 
-/// What may be used of something; the more metadata a file has, the more.
+/// A limit of use; the more metadata a file has, the higher it is.
 struct Limit {
     of: (u64, u64),
     used: Cell<u64>,
-    /// What may be used according to the metadata that were there when it was reached last.
+    /// The limit according to the metadata that were found when it was reached last.
     allowed: Cell<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Limit {
             self.allowed.set(self.allowed.get().max(self.of.0.saturating_add(more)));
         }
         let fits = used <= self.allowed.get();
-        // What was refused once stays refused.
+        // Once refused, everything is refused.
         self.used.set(if fits { used } else { u64::MAX });
         fits
     }
@@ -53,7 +53,7 @@ pub(super) struct Reader<'a> {
     /// Where addresses count from: the bytes of the user block.
     pub(super) base: u64,
     pub(super) widths: Widths,
-    /// What loops ends here at the latest.
+    /// Ends loops in the metadata.
     work: Limit,
     memory: Limit,
     verifies: bool,
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         self.bytes(what, address, count.min(self.size - place))
     }
 
-    /// A block that begins with a signature and ends with a checksum: what is between them.
+    /// A block that begins with a signature and ends with a checksum; without the checksum.
     pub(super) fn block(
         &self,
         what: &str,

@@ -6,7 +6,7 @@ use crate::logical::Logical;
 
 /// The bytes of one file.
 pub trait Source {
-    /// The name that a user knows the file by.
+    /// The name of the file as users see it.
     fn name(&self) -> String;
 
     /// Bytes of the file.

@@ -6,7 +6,7 @@ use super::header::{self, kind};
 use super::reader::Reader;
 use crate::error::{Kind, Result};
 
-/// What the superblock tells.
+/// The content of the superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Its version: 0 to 3.
@@ -31,7 +31,7 @@ pub(super) struct NodeSizes {
     pub(super) symbols: u64,
 }
 
-/// The file driver whose files, once they are one, need no driver.
+/// The file driver with files that, once they are one, need no driver.
 const SUBFILING: &[u8] = b"Subfilin";
 const USUAL: NodeSizes = NodeSizes { chunks: 32, group: 16, symbols: 4 };
 
@@ -47,7 +47,7 @@ pub(super) fn find(reader: &Reader<'_>) -> Result<u64> {
     Err(reader.corrupt("no signature"))
 }
 
-/// Reads the superblock, and sets up the reader for what follows.
+/// Reads the superblock, and sets up the reader for the rest of the file.
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<Superblock> {
     reader.base = find(reader)?;
     let bytes = reader.up_to("the superblock", 0, 128)?;
@@ -126,7 +126,7 @@ fn new(version: u8, mut cursor: Cursor<'_>) -> Option<(Superblock, u64)> {
     Some((found, count as u64))
 }
 
-/// What messages behind the superblock change.
+/// Applies the messages of the superblock's extension.
 fn extend(reader: &Reader<'_>, found: &mut Superblock) -> Result<()> {
     let Some(extension) = found.extension else { return Ok(()) };
     for message in header::read(reader, extension)? {

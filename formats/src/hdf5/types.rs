@@ -1,16 +1,16 @@
-//! Datatypes in full: members, lists and references, for those who compare values.
+//! Datatypes in full: members, lists and references, for comparisons of values.
 
 use super::cursor::{Cursor, Widths};
 
 /// Types within types.
 const MOST_DEPTH: u8 = 16;
 
-/// A datatype, so far as it matters for what a value means.
+/// A datatype, as far as it affects the meaning of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Bytes that mean the same wherever they lie: a number, a text of fixed size, bits.
     Plain {
-        /// Everything that the type tells of them.
+        /// All other properties of the type.
         told: String,
         /// Bytes of an element.
         size: usize,
@@ -20,8 +20,8 @@ pub enum Type {
         /// Bytes of an element.
         size: usize,
     },
-    /// A reference to a part of a dataset, or one of HDF5 1.12: it tells a place in a heap, and not
-    /// what it refers to.
+    /// A reference to a part of a dataset, or one of HDF5 1.12: it gives a place in a heap, and not
+    /// the object that it refers to.
     Part {
         /// Bytes of an element.
         size: usize,
@@ -90,7 +90,7 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// The type that a message tells.
+/// The type in a message.
 pub(super) fn parse(body: &[u8], widths: Widths) -> Option<Type> {
     one(&mut Cursor::new(body, widths), 0)
 }
@@ -173,7 +173,7 @@ fn compound(
         };
         let mut shape = Vec::new();
         if version == 1 {
-            // Arrays are told by the member itself.
+            // The member itself describes an array.
             let rank = cursor.byte()?;
             cursor.take(11)?;
             let lengths: Vec<u32> = (0..4).map(|_| cursor.four()).collect::<Option<_>>()?;

@@ -15,7 +15,7 @@ const UNDEFINED: [u8; 8] = [0xFF; 8];
 const FILL_VALUE: u8 = 5;
 const GROUP_INFO: u8 = 10;
 
-/// What an HDF5 file begins with, and where its datasets lie.
+/// The first bytes of an HDF5 file, and the places of its datasets.
 pub(crate) struct Container {
     /// Its first bytes.
     pub(crate) head: Vec<u8>,
@@ -36,14 +36,14 @@ fn with_checksum(bytes: Vec<u8>) -> Vec<u8> {
     [&bytes[..], &sum].concat()
 }
 
-/// An object header whose messages have a size of 32 bits.
+/// An object header; the size of its messages has 32 bits.
 fn object(messages: &[Vec<u8>]) -> Vec<u8> {
     let body = messages.concat();
     let size = (body.len() as u32).to_le_bytes();
     with_checksum([b"OHDR\x02\x02", &size[..], &body].concat())
 }
 
-/// The root group, whose links lead to objects at these addresses.
+/// The root group, with links to objects at these addresses.
 fn group(links: &[(&str, u64)]) -> Vec<u8> {
     let mut messages = vec![
         // Neither order of creation nor heaps and trees.

@@ -8,14 +8,14 @@ use crate::error::Result;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A part of a slab: whose it is, and where it begins.
+/// A part of a slab: the number of its file, the slab, and where the part begins in it.
 type Key = (u64, Slab, u64);
 /// A part; empty until somebody has assembled it.
 type Place = Arc<Mutex<Option<Arc<Vec<u8>>>>>;
 
 /// Shorter parts are not worth keeping their memory.
 const LEAST_SPARE: usize = if cfg!(test) { 20 } else { 64 << 10 };
-/// Parts whose memory is kept, if it is less than a quarter of all.
+/// The most parts with memory that is kept, if it is less than a quarter of all.
 const MOST_SPARE: usize = 4;
 
 struct Entry {
@@ -114,7 +114,7 @@ impl Table {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole at every moment.
+    // A panic under these locks leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -132,8 +132,8 @@ impl Cache {
         Cache { most, once: false, table: Mutex::new(table) }
     }
 
-    /// The same, but of which a part goes when as many bytes of it were read as it has: for readers
-    /// whose bytes are kept elsewhere, such as by the kernel.
+    /// The same, but a part goes when as many bytes of it were read as it has: for readers that
+    /// have their bytes kept elsewhere, such as by the kernel.
     #[must_use]
     pub fn once(most: u64) -> Self {
         Cache { once: true, ..Self::new(most) }
@@ -145,7 +145,7 @@ impl Cache {
         lock(&self.table).bytes
     }
 
-    /// Nothing of this file is wanted any more.
+    /// Drops everything of this file.
     pub(super) fn forget(&self, file: u64) {
         let mut table = lock(&self.table);
         let keys: Vec<Key> = table.entries.keys().filter(|key| key.0 == file).copied().collect();
@@ -153,7 +153,7 @@ impl Cache {
         table.spare.clear();
     }
 
-    /// So many bytes of a part were read, and `part` is not needed any more.
+    /// Records that so many bytes of a part were read, and that `part` is not needed any more.
     pub(super) fn was_read(&self, key: Key, part: Arc<Vec<u8>>, bytes: u64) {
         drop(part);
         if !self.once {
@@ -167,8 +167,8 @@ impl Cache {
         }
     }
 
-    /// A part of so many bytes; whoever asks for it first assembles it, and others wait. `assemble`
-    /// writes all bytes.
+    /// A part of so many bytes. The first caller assembles it, and others wait. `assemble` writes
+    /// all bytes.
     pub(super) fn get(
         &self,
         key: Key,

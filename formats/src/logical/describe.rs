@@ -1,4 +1,4 @@
-//! What a logical file consists of, for people.
+//! A description of the parts of a logical file, for people.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ pub struct FileFacts {
     pub name: String,
     /// Its bytes.
     pub size: u64,
-    /// Processes whose data it holds.
+    /// Processes with data in it.
     pub blobs: u64,
     /// Its records.
     pub records: u64,
 }
 
-/// What of a decomposition was written.
+/// The written part of a decomposition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Its name.
@@ -36,10 +36,10 @@ pub struct Coverage {
     pub first_gaps: Vec<Range<u64>>,
 }
 
-/// What a logical file consists of.
+/// The parts of a logical file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// What kind of set it is.
+    /// The kind of set.
     pub kind: &'static str,
     /// Its files.
     pub files: Vec<FileFacts>,
@@ -47,6 +47,6 @@ pub struct Description {
     pub processes: u64,
     /// Its decompositions.
     pub coverage: Vec<Coverage>,
-    /// What is not as it should be, and was allowed.
+    /// Problems that were allowed.
     pub notes: Vec<String>,
 }

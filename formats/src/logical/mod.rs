@@ -19,7 +19,7 @@ pub use windows::Windows;
 pub use writers::Written;
 pub(crate) use writers::{Parts, Writers};
 
-/// What stands in the file where nobody wrote anything.
+/// The content of elements that were never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Holes {
     /// Zeros, as in the file that PnetCDF writes.
@@ -32,9 +32,9 @@ pub enum Holes {
 /// How a set is read.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What stands where nobody wrote anything.
+    /// The content of elements that were never written.
     pub holes: Holes,
-    /// Whether a set is read of which files are missing; what they had is a hole.
+    /// Whether a set with missing files is read; their data is a hole.
     pub partial: bool,
     /// Where assembled parts of variables are kept.
     pub cache: Arc<Cache>,
@@ -74,13 +74,13 @@ pub(crate) trait Source: Send + Sync {
     /// Bytes of a slab that should be asked for at a time.
     fn tile(&self) -> u64;
 
-    /// What it consists of.
+    /// A description of its parts.
     fn describe(&self) -> Description;
 
-    /// Whether its files are what they were when they were looked at.
+    /// Whether its files have not changed since they were looked at.
     fn is_unchanged(&self) -> bool;
 
-    /// Who wrote its variables, if that is known.
+    /// The writers of its variables, if they are known.
     fn writers(&self) -> Option<Writers> {
         None
     }
@@ -98,7 +98,7 @@ pub struct Logical {
     size: u64,
     source: Box<dyn Source>,
     cache: Arc<Cache>,
-    /// By which the cache knows it.
+    /// Its number in the cache.
     number: u64,
     is_netcdf: bool,
 }
@@ -138,7 +138,7 @@ impl Logical {
         })
     }
 
-    /// A file of bytes, of which nothing is known here: its header has no variables.
+    /// A file of bytes without any structure: its header has no variables.
     pub(crate) fn of_bytes(
         name: String,
         size: u64,
@@ -173,14 +173,14 @@ impl Logical {
         self.is_netcdf
     }
 
-    /// The same, of so many bytes: what its variables have beyond is not there, and behind them are
-    /// zeros.
+    /// The same, of so many bytes: data of its variables beyond that are left out, and bytes behind
+    /// them are zeros.
     pub(crate) fn with_size(mut self, size: u64) -> Self {
         self.size = size;
         self
     }
 
-    /// The name that a user knows it by.
+    /// Its name as users see it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -210,13 +210,13 @@ impl Logical {
         self.size
     }
 
-    /// What it consists of.
+    /// A description of its parts.
     #[must_use]
     pub fn describe(&self) -> Description {
         self.source.describe()
     }
 
-    /// Whether all files are what they were when they were looked at.
+    /// Whether no file has changed since it was looked at.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.source.is_unchanged()

@@ -26,7 +26,7 @@ impl Logical {
         self.read(buffer, offset, Way::Kept)
     }
 
-    /// Fills a buffer with one of [`Logical::windows`], of which nothing is kept.
+    /// Fills a buffer with one of [`Logical::windows`]; nothing of it is kept.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Logical {
         }
     }
 
-    /// Assembles what [`Logical::read_at`] will be asked for from `offset` on, a few mebibytes;
+    /// Assembles a few mebibytes from `offset` on, for later calls of [`Logical::read_at`]; returns
     /// where that ends.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::cdf::{Alignment, Records, Version};
 use crate::error::{Error, Result};
 use std::sync::Arc;
 
-/// A file whose variables lie elsewhere.
+/// A file with its variables in other places.
 struct Recast(Logical);
 
 impl Logical {
@@ -21,7 +21,7 @@ impl Logical {
         let told = |why: String| Error::corrupt(self.name.clone(), why);
         header.assign(Alignment::default()).map_err(|why| told(why.to_string()))?;
         let (name, records) = (self.name.clone(), self.records);
-        // The other file keeps what is worth it.
+        // The other file has a cache of its own.
         let cache = Arc::new(Cache::new(0));
         Logical::new(name, header, records, Box::new(Recast(self)), &cache)
     }

@@ -1,4 +1,4 @@
-//! Who wrote which bytes of a logical file.
+//! The writers of the bytes of a logical file.
 
 use super::Logical;
 use crate::blobs::Owned;
@@ -8,24 +8,24 @@ use std::ops::Range;
 /// Elements of a variable and their writer, sorted.
 pub(crate) type Parts = Vec<(Range<u64>, u32)>;
 
-/// Who wrote the variables of a set.
+/// The writers of the variables of a set.
 pub(crate) struct Writers {
     /// The writers of each file.
     pub(crate) groups: Vec<Vec<u32>>,
-    /// Who has which elements, in each decomposition.
+    /// The elements of each writer, in each decomposition.
     pub(crate) parts: Vec<Parts>,
     /// The decomposition of each variable; those that have none are the first writer's.
     pub(crate) used: Vec<Option<usize>>,
 }
 
-/// What each writer of a set wrote.
+/// The bytes of each writer of a set.
 pub struct Written<'a> {
     file: &'a Logical,
     writers: Writers,
 }
 
 impl Logical {
-    /// What each writer of a set wrote; `None` if its files do not tell that.
+    /// The bytes of each writer of a set; `None` if its files do not tell them.
     #[must_use]
     pub fn written(&self) -> Option<Written<'_>> {
         Some(Written { file: self, writers: self.source.writers()? })

@@ -30,7 +30,7 @@ impl Set {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn remove(&self) -> Result<()> {
         self.files().try_for_each(|name| match fs::remove_file(self.folder.path.join(name)) {
             Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
@@ -43,7 +43,7 @@ impl Set {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn unlink(&self) -> Result<()> {
         let mut names = self.files().map(|name| self.folder.path.join(name));
         names.try_for_each(|path| match path.symlink_metadata() {
@@ -60,8 +60,8 @@ impl Set {
     ///
     /// # Errors
     ///
-    /// What the system says, `EXDEV` if the folder is of another file system; if a name belongs to
-    /// something else. Until all files can have a further name, nothing is changed.
+    /// The error of the system call, `EXDEV` if the folder is of another file system; if a name
+    /// belongs to something else. Until all files can have a further name, nothing is changed.
     pub fn link(&self, to: &Folder, name: &str) -> Result<()> {
         if self.layout != Layout::Blobs {
             return Err(Error::from_raw_os_error(EROFS));

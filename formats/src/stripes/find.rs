@@ -13,7 +13,7 @@ use std::sync::Arc;
 const MOST_STUB: u64 = 4096;
 /// A configuration has a few lines and the names of the subfiles.
 const MOST_CONFIGURATION: u64 = 64 << 20;
-/// What the names of configuration and subfiles have in common.
+/// The common part of the names of configuration and subfiles.
 const MARK: &str = ".subfile_";
 const CONFIGURATION: &str = ".config";
 
@@ -45,8 +45,8 @@ fn part(text: &str) -> Option<(usize, usize)> {
     (1..=of).contains(&part).then_some((part, of))
 }
 
-/// The inode of a file that may be a stub: it is short, and begins like HDF5. What may not be read
-/// is none.
+/// The inode of a file that may be a stub: it is short, and begins like HDF5. A file that may not
+/// be read is none.
 fn may_be(folder: &Folder, name: &str) -> std::io::Result<Option<u64>> {
     let found = folder.look(name)?;
     if !found.is_file() || !(1..=MOST_STUB).contains(&found.len()) {
@@ -64,7 +64,7 @@ fn is_closed(why: &std::io::Error) -> bool {
     matches!(why.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-/// The set whose stub `name` is.
+/// The set of the stub `name`.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub(crate) fn find(folder: &Folder, name: &str) -> Result<Option<Members>> {
     }
 }
 
-/// What a configuration tells.
+/// The content of a configuration.
 struct Configuration {
     stripe: u64,
     directory: String,

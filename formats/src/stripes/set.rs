@@ -58,7 +58,7 @@ fn end_of(number: u64, size: u64, stripe: u64, count: u64) -> Option<u64> {
 }
 
 impl Source for Stripes {
-    /// What is behind the end of a subfile was never written.
+    /// Bytes behind the end of a subfile were never written.
     fn fill(&self, _: Slab, start: u64, out: &mut [u8]) -> Result<()> {
         let count = self.sizes.len() as u64;
         let mut done = 0;

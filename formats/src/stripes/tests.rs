@@ -60,7 +60,7 @@ fn read(folder: &Path, name: &str) -> Result<String, crate::Error> {
 }
 
 fn whole() -> String {
-    // The last stripes are cut: what is between them was never written.
+    // The last stripes are cut: the bytes between them were never written.
     "aaaabbbbccccaaaabbbbccccaa\0\0bb\0\0cc".into()
 }
 
@@ -70,7 +70,7 @@ fn a_set_is_found_by_its_stub_wherever_it_was_moved() {
     let old = place.path();
     let inode = write(old, "x.h5");
     assert_eq!(read(old, "x.h5").unwrap(), whole());
-    // Only the stub was renamed: the inode tells.
+    // Only the stub was renamed: the set is found by its inode.
     fs::rename(old.join("x.h5"), old.join("y.h5")).unwrap();
     assert_eq!(read(old, "y.h5").unwrap(), whole());
     fs::rename(old.join("y.h5"), old.join("x.h5")).unwrap();
@@ -97,7 +97,7 @@ fn what_is_ambiguous_or_missing_is_named() {
     let folder = place.path();
     let inode = write(folder, "x.h5");
     let config = format!("x.h5.subfile_{inode}.config");
-    // Two configurations, neither of which has the stub's inode.
+    // Two configurations, both without the stub's inode.
     for number in [1, 2] {
         let other = folder.join(format!("x.h5.subfile_{number}.config"));
         fs::copy(folder.join(&config), other).unwrap();

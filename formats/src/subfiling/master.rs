@@ -1,9 +1,9 @@
-//! What the header of a master file says.
+//! The content of the header of a master file.
 
 use crate::cdf::{Attribute, Header, Variable};
 use std::ops::Range;
 
-/// What the names of all attributes begin with that PnetCDF adds.
+/// The prefix of the names of all attributes that PnetCDF adds.
 const PREFIX: &str = "_PnetCDF_SubFiling.";
 
 /// How a variable is shared among subfiles.
@@ -37,7 +37,7 @@ fn without(attributes: &[Attribute]) -> Vec<Attribute> {
 ///
 /// # Errors
 ///
-/// What is wrong with the header.
+/// A description of the error in the header.
 pub(super) fn canonical(
     master: &Header,
     count: usize,

@@ -97,7 +97,7 @@ pub(crate) fn open(files: Arc<dyn Files>, name: &str, options: &Options) -> Resu
     Logical::new(name.into(), header, records, Box::new(source), &options.cache)
 }
 
-/// Records of a file: its header tells none even if there are some.
+/// Records of a file: its header has the number zero even if there are some.
 fn records(member: &Member) -> u64 {
     let told = member.layout.records(member.header.records, member.size);
     told.max(member.layout.begun_records(member.size))
@@ -174,7 +174,7 @@ fn place(id: usize, header: &Header, shared: &Option<Shared>, members: &[Option<
 }
 
 impl Subfiles {
-    /// Copies what a file has of a range; what lies behind its end was never written.
+    /// Copies the bytes that a file has of a range; those behind its end were never written.
     fn copy(
         &self,
         gather: &mut Gather<'_>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const ADDED: &str = "_PnetCDF_SubFiling.";
 
-/// A variable of some dimensions, of which one is shared among subfiles, with or without records.
+/// A variable with one dimension that is shared among subfiles, with or without records.
 #[derive(Clone, Debug)]
 struct Model {
     lengths: Vec<u64>,

@@ -1,23 +1,23 @@
-//! Whether a log has a living writer: a lock on its first byte says so.
+//! The lock on the first byte of a log that shows whether its writer is alive.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-/// Says that the log has a living writer, which only this description can know: a log's end is its
-/// writer's.
+/// Locks the first byte of a log as long as the writer's open file description exists: only the
+/// writer appends to a log.
 pub(crate) fn keep(file: &File) {
-    // Where there are no locks, those of `order` say whether anybody writes.
+    // Without such locks, the locks of `order` show whether the container is being written.
     let _ = locked(file, libc::F_OFD_SETLK);
 }
 
-/// Whether the writer of a log has ended, and its children that have it open, too. Where the lock
-/// cannot be asked for, nobody knows.
+/// Whether the writer of a log has ended, and all its children that have it open, too. False if the
+/// lock cannot be queried.
 pub(crate) fn is_abandoned(file: &File) -> bool {
     locked(file, libc::F_OFD_GETLK).is_some_and(|kind| kind == libc::F_UNLCK)
 }
 
-/// Sets or asks for a lock on the first byte: what the kernel says of it, if it knows locks of this
-/// file.
+/// Runs a lock command on the first byte and returns the resulting type of lock, or `None` if the
+/// command fails.
 fn locked(file: &File, command: libc::c_int) -> Option<libc::c_int> {
     // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

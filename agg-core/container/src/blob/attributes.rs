@@ -1,4 +1,4 @@
-//! What `stat` shows of a logical file, and changes of it.
+//! The attributes of a logical file, as `stat` reports them, and changes of them.
 
 use super::container::Container;
 use super::dir::{Dir, MANIFEST, c_path, log_id, log_name};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What `stat` shows of a logical file.
+/// Attributes of a logical file, as `stat` reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Bytes of the file.
@@ -32,7 +32,7 @@ pub struct Attributes {
     pub ctime: SystemTime,
     /// Generation of the manifest.
     pub generation: u64,
-    /// Whether nobody wrote since the container was sealed.
+    /// Whether the container was not written since it was sealed.
     pub sealed: bool,
     /// A number that stays when the container is renamed.
     pub inode: u64,
@@ -136,7 +136,7 @@ pub(crate) fn parts(dir: &Dir) -> Result<Vec<String>> {
 }
 
 impl Container {
-    /// What `stat` shows of the logical file.
+    /// Returns the attributes of the logical file.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl Container {
         Ok(Permissions { mode: granted(mode, trusted), uid, gid })
     }
 
-    /// The facts of the directory, whose owner is that of the logical file.
+    /// Metadata of the directory. Its owner is the owner of the logical file.
     pub(crate) fn owner(&self) -> Result<fs::Metadata> {
         owner_of(&self.shared.dir)
     }
@@ -185,12 +185,12 @@ impl Container {
         Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
     }
 
-    /// As [`Container::attributes`], for who has a reader that knows the size of what is not
-    /// sealed.
+    /// As [`Container::attributes`], with a function that returns the size of a container that is
+    /// not sealed. A caller with an open reader has that size already.
     ///
     /// # Errors
     ///
-    /// If the manifest cannot be read, or the size cannot be told.
+    /// If the manifest cannot be read, or `size` fails.
     pub fn attributes_with(&self, size: impl FnOnce() -> Result<u64>) -> Result<Attributes> {
         let dir = &self.shared.dir;
         let manifest = Manifest::load(dir)?;
@@ -218,7 +218,7 @@ impl Container {
             return Err(failed("stat", &io::Error::from_raw_os_error(libc::ENOENT), dir.path()));
         };
         let damaged = whole < manifest.logs.iter().filter(|log| log.length > 0).count();
-        // What is damaged has the size that it had: it can be seen and removed, and is not read.
+        // A damaged file keeps its recorded size: it can be listed and removed, but not read.
         let size = if sealed || damaged { manifest.size } else { size()? };
         sealed &= !damaged;
         let (atime, mtime) =
@@ -260,7 +260,8 @@ impl Container {
         self.chmod(mode)
     }
 
-    /// Replaces the manifest, whose times say when the file was accessed and, empty, written.
+    /// Replaces the manifest and keeps its times: they are the access time of the file and, while
+    /// it is empty, the modification time.
     fn replace(&self, manifest: &Manifest) -> Result<()> {
         let dir = &self.shared.dir;
         let path = dir.path_of(MANIFEST);
@@ -297,15 +298,17 @@ impl Container {
         for name in parts(dir)? {
             chown(&dir.part(&name, false)?, uid, gid, &dir.path_of(&name))?;
         }
-        // The directory comes last: only with it the new owner has what the manifest says.
+        // Change the directory last: its owner counts as the owner of the file, with the rights
+        // that the manifest grants.
         if self.drop_set_ids()? {
             chown(&dir.part(MANIFEST, false)?, uid, gid, &dir.path_of(MANIFEST))?;
         }
         chown(dir.file(), uid, gid, dir.path())
     }
 
-    /// What the kernel does when a process without `CAP_FSETID`, in practice any but root's, writes
-    /// to a file: the set-user-id bit goes, and the set-group-id bit where the group may execute.
+    /// Clears the set-user-id bit, and the set-group-id bit where the group may execute, as the
+    /// kernel does on a write by a process without `CAP_FSETID` (in practice any process but
+    /// root's).
     ///
     /// # Errors
     ///
@@ -318,7 +321,7 @@ impl Container {
         self.drop_set_ids().map(drop)
     }
 
-    /// Whether there were bits that a new owner must not find.
+    /// Clears the set-id bits that a new owner must not get. Returns whether there were any.
     fn drop_set_ids(&self) -> Result<bool> {
         let dir = &self.shared.dir;
         let lost = |mode: u32| mode & if mode & 0o010 == 0 { 0o4000 } else { SET_IDS };
@@ -356,19 +359,19 @@ impl Container {
 }
 
 /// Whether a part with this owner and mode can have been made and changed by `owner` alone (and by
-/// root, who gives what he makes to the owner).
+/// root, whose new parts get this owner).
 fn is_trusted((uid, mode): (u32, u32), owner: u32) -> bool {
     uid == owner && mode & 0o022 == 0
 }
 
-/// The mode that a manifest asks for, without the rights of an owner who may not have asked: a
-/// write by another user takes set-id bits from an ordinary file, and here nobody sees such writes.
+/// The mode that a manifest grants. An untrusted manifest grants no set-id bits: a write by another
+/// user clears them in an ordinary file, and such writes cannot be detected here.
 fn granted(mode: u32, trusted: bool) -> u32 {
     if trusted && mode & 0o022 == 0 { mode } else { mode & !SET_IDS }
 }
 
-/// The facts of the directory, whose owner is that of the logical file: who seals a container may
-/// make a manifest of his own.
+/// Metadata of the directory. Its owner is the owner of the logical file; the manifest may belong
+/// to another user that sealed the container.
 fn owner_of(dir: &Dir) -> Result<fs::Metadata> {
     dir.file().metadata().map_err(|error| failed("fstat", &error, dir.path()))
 }

@@ -1,5 +1,5 @@
-//! What a copy to go on with consists of (`merge/journal.rs`), and what is left of one that was
-//! ended while it began.
+//! The parts of a resumable copy (`merge/journal.rs`), and the removal of a copy that was
+//! interrupted at its start.
 
 use super::dir::Dir;
 use super::failed;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 
 /// The copy.
 pub(super) const DATA: &str = "data";
-/// Which windows of it are done.
+/// The record of its finished windows.
 pub(super) const JOURNAL: &str = "journal";
 
 /// Whether something is of this user.
@@ -26,13 +26,14 @@ pub(super) fn is_only_own(file: &File) -> bool {
     file.metadata().is_ok_and(|facts| is_own(&facts) && facts.nlink() == 1)
 }
 
-/// The journal, once nobody else is at it; whoever was may have finished and removed it.
+/// Locks the journal. Returns `None` if another process works on the copy, or has finished it and
+/// removed the journal.
 pub(super) fn locked(file: File) -> Option<File> {
     lock(&file).ok()?;
     is_only_own(&file).then_some(file)
 }
 
-/// Takes the lock that says that somebody is at it, unless somebody is.
+/// Takes the lock that marks the copy as in progress, unless another process has it.
 pub(super) fn lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
@@ -48,8 +49,8 @@ pub(super) fn remove(dir: &Dir) -> Result<()> {
     std::fs::remove_dir(dir.path()).map_err(|error| failed("rmdir", &error, dir.path()))
 }
 
-/// Removes a directory of an unfinished name that holds nothing but what a copy begins with, unless
-/// somebody is at it; `None` if it holds anything else.
+/// Removes the directory of an unfinished copy that holds only the parts that a copy begins with,
+/// unless another process works on it. Returns `None` if it holds anything else.
 pub(super) fn clear(dir: &Dir) -> Result<Option<Cleared>> {
     if !dir.names()?.iter().all(|name| name == DATA || name == JOURNAL) {
         return Ok(None);

@@ -37,19 +37,19 @@ pub(super) struct Block {
 }
 
 impl Blocks {
-    /// Those of an index whose blocks begin at `place` and have so many pieces.
+    /// The blocks of an index that begin at `place` in the file and hold `singles` pieces in all.
     pub(super) fn new(file: File, path: PathBuf, place: u64, singles: u64) -> Self {
         let blocks = singles.div_ceil(SINGLES as u64);
         let kept = (0..blocks.min(KEPT)).map(|_| Mutex::new(None)).collect();
         Self { file, path, place, singles, kept }
     }
 
-    /// How many there are.
+    /// The number of blocks.
     pub(super) fn len(&self) -> u64 {
         self.singles.div_ceil(SINGLES as u64)
     }
 
-    /// What `look` finds in a block, which need not be read if it is kept.
+    /// Calls `look` on a block, which is read from the file unless it is in memory.
     pub(super) fn with<T>(&self, number: u64, look: impl FnOnce(&Block) -> T) -> Result<T> {
         let slot = &self.kept[(number % self.kept.len() as u64) as usize];
         let mut kept = slot.lock().unwrap_or_else(PoisonError::into_inner);

@@ -31,7 +31,7 @@ pub fn check(path: &Path, how: &Check) -> Result<Findings> {
         return Err(error.with_path(&path.display().to_string()));
     }
     if how.repair || how.salvage {
-        // What is repaired is in the container.
+        // A repair needs all logs in the container.
         drain::drain_all(&dir)?;
     }
     let (mut findings, examined) = look(&dir, how)?;
@@ -43,7 +43,7 @@ pub fn check(path: &Path, how: &Check) -> Result<Findings> {
     Ok(findings)
 }
 
-/// The findings, and what each log has.
+/// Returns the findings and the state of each log.
 fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
     let mut findings = Findings::default();
     let manifest = match Manifest::load(dir) {
@@ -68,7 +68,7 @@ fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
     }
     if let Some(manifest) = &manifest {
         missing_logs(manifest, &logs, &mut findings);
-        // Of logs that are damaged themselves nothing follows for the others.
+        // If logs are damaged themselves, index and size cannot be checked.
         if findings.exit_code() < 4 {
             check_index(dir, manifest, &mut findings);
             check_size(dir, manifest, &mut findings);
@@ -79,7 +79,7 @@ fn look(dir: &Dir, how: &Check) -> Result<(Findings, Vec<Examined>)> {
     Ok((findings, logs))
 }
 
-/// Names what belongs to nothing.
+/// Reports files that belong to no part of the container.
 fn look_for_remains(
     dir: &Dir,
     manifest: Option<&Manifest>,
@@ -113,7 +113,8 @@ fn is_live(dir: &Dir) -> Result<bool> {
     // Nothing is locked for it, so that reading is enough.
     match dir.part(ORDER, false) {
         Ok(file) => Sequencer::of(file, dir.path_of(ORDER)).is_used(),
-        // Who cannot ask takes a torn end for a frame on its way.
+        // If the lock cannot be queried, assume a writer: a torn end may be a frame that is being
+        // written.
         Err(_) => Ok(true),
     }
 }
@@ -166,7 +167,7 @@ fn print_of(run: &Run, id: u64) -> u64 {
     })
 }
 
-/// Whether the manifest knows the size.
+/// Checks the size in the manifest, and that no run reaches beyond its log.
 fn check_size(dir: &Dir, manifest: &Manifest, findings: &mut Findings) {
     let plain = Manifest { index: None, ..manifest.clone() };
     // Logs that cannot be read as a whole were reported already.

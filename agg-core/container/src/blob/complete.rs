@@ -1,5 +1,5 @@
-//! Whether the logs that a manifest names are there, with all the bytes that they had when it was
-//! written: what is missing of them is damage, never zeros.
+//! Checks that the logs of a manifest exist with at least the length that it records: missing bytes
+//! are damage, never zeros.
 
 use super::damaged;
 use super::dir::{Dir, log_name};
@@ -10,8 +10,8 @@ use aggio_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 
-/// Refuses a container of which the sealed logs are not there as a whole; `length_of` tells the
-/// bytes that a log seems to have, `None` if there is no such log.
+/// Refuses a container if a sealed log is missing or too short. `length_of` returns the apparent
+/// length of a log, `None` if there is no such log.
 ///
 /// # Errors
 ///
@@ -23,8 +23,8 @@ pub(crate) fn demand(
 ) -> Result<()> {
     let lacks = |log: &&SealedLog| length_of(log.id).unwrap_or(0) < log.length;
     for log in manifest.logs.iter().filter(lacks) {
-        // What a directory tells may be old where files are shared between hosts; an open file
-        // tells the truth.
+        // On a shared file system the length in the directory may be old; that of an open file is
+        // current.
         let there = match dir.part(&log_name(log.id), false) {
             Ok(file) => file.metadata().ok().map(|facts| facts.len()),
             Err(error) if error.errno() == libc::ENOENT => None,
@@ -37,7 +37,7 @@ pub(crate) fn demand(
     Ok(())
 }
 
-/// The error for a sealed log of which only so many bytes are there; `None` if there is no log.
+/// The error for a sealed log with only `there` bytes; `None` if the log is missing.
 fn lacking(dir: &Dir, log: &SealedLog, there: Option<u64>) -> Error {
     let words = match there {
         None => format!("this log of {} bytes is missing", log.length),
@@ -47,8 +47,8 @@ fn lacking(dir: &Dir, log: &SealedLog, there: Option<u64>) -> Error {
     damaged(format!("{words}, which the manifest names; `aggio fsck` tells more")).with_path(&path)
 }
 
-/// What indexes, whatever manifest named them, tell of logs that are not among these, or end
-/// before: all that is known where there is no manifest any more.
+/// Logs that the indexes of any manifest cover and that are missing from `logs` or shorter there.
+/// Without a manifest, nothing else shows which logs were lost.
 pub(crate) fn lost_by_indexes(dir: &Dir, logs: &[Examined]) -> Result<Vec<SealedLog>> {
     let mut reach: BTreeMap<u64, u64> = BTreeMap::new();
     for name in dir.names()?.iter().filter(|name| name.starts_with("index.")) {
@@ -60,7 +60,7 @@ pub(crate) fn lost_by_indexes(dir: &Dir, logs: &[Examined]) -> Result<Vec<Sealed
         let crc = u32_at(&header, HEADER - 4);
         let any = |_| Some(super::frame::FILE_END);
         let Ok(index) = Index::open(file, dir.path_of(name), crc, any) else { continue };
-        // Of a block that is damaged nothing is known; the others still tell.
+        // A damaged block gives no information about the logs; the other blocks still count.
         let _ = index.all(&mut |run| {
             let end = run.place_of(run.count - 1) + run.length;
             let known = reach.entry(index.logs[run.log as usize]).or_default();

@@ -1,4 +1,4 @@
-//! An opened container, and how one is made.
+//! Opens and makes containers.
 
 use super::dir::Dir;
 use super::hold::{self, Hold};
@@ -17,7 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How often a directory is made that others remove before there is anything in it.
+/// The most attempts to make a directory that other processes remove while it is empty.
 const TRIES: u32 = 16;
 
 /// How a container is made.
@@ -71,7 +71,7 @@ impl Container {
     pub(crate) fn make_hidden(hidden: &Path, how: &Create) -> Result<Container> {
         let (dir, hold) = private(hidden, hidden, how)?;
         let made = made_here(dir);
-        // Who looks for remains learns by it that somebody is at work.
+        // The hold shows other processes that the hidden directory is in use.
         let _ = made.shared.made_with.set(hold);
         Ok(made)
     }
@@ -89,12 +89,12 @@ impl Container {
         Ok(of_others(dir))
     }
 
-    /// The container of a directory that is open already, whatever has its name meanwhile; `path`
-    /// is what it was called.
+    /// Opens the container in a directory that is open already, even if another one has its name
+    /// now; `path` is the name that it had.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if it is not a container; what the system says.
+    /// `EINVAL` if it is not a container; otherwise the error of the system call.
     pub fn of_directory(directory: OwnedFd, path: &Path) -> Result<Container> {
         let dir = Dir::opened(directory.into(), path);
         if !begins(&dir)? {
@@ -108,7 +108,7 @@ impl Container {
         self.shared.dir.may_be_stale()
     }
 
-    /// A reader of what the container holds now.
+    /// Returns a reader of the current content.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Container {
     /// Lets logs of writers that are made from now on wait in the directory `place`, each until it
     /// has `limit` bytes, is synchronised or [drained](super::drain()), or there is no room.
     pub fn stage_logs(&self, place: &Path, limit: u64) {
-        // Who has said so before counts.
+        // The first call counts.
         let _ = self.shared.stage.set(Stage { place: place.to_path_buf(), limit });
     }
 
@@ -138,13 +138,13 @@ impl Container {
         Writer::new(Arc::clone(&self.shared))
     }
 
-    /// Whether this very call made it: then the process may use it as it asked, whatever the mode
-    /// says.
+    /// Whether this call made the container. The process then has the access that it requested,
+    /// regardless of the mode.
     pub fn was_made_here(&self) -> bool {
         self.shared.made_here
     }
 
-    /// The directory that it is, which the container has open.
+    /// The open directory of the container.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.shared.dir.file().as_fd()
     }
@@ -172,12 +172,12 @@ impl Container {
         names::is_removed(path.file_name()?).then_some(path)
     }
 
-    /// Where the container is, whoever has renamed it.
+    /// The current path of the container, even if it was renamed.
     pub fn path_now(&self) -> Option<PathBuf> {
         hold::path_now(self.shared.dir.file())
     }
 
-    /// Ends a hold on it. Whoever is the last removes what has lost its name.
+    /// Releases a hold. The last process to do so removes a container that has lost its name.
     ///
     /// # Errors
     ///
@@ -209,21 +209,21 @@ fn make(path: &Path, how: &Create) -> Result<Container> {
     let temporary = fresh_beside(path)?;
     let (dir, _until_it_has_its_name) = private(&temporary, path, how)?;
     if let Err(error) = rename_new(&temporary, path) {
-        // The error of the attempt is what counts.
+        // Report the original error.
         let _ = names::remove_tree(&temporary);
         return Err(error);
     }
     Ok(made_here(dir.called(path)))
 }
 
-/// Makes the directory `hidden`, which errors call `shown`; nobody else reaches what is in it
-/// before it is filled.
+/// Makes and fills the directory `hidden`, which errors call `shown`. No other user can reach its
+/// content before it is filled.
 fn private(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Option<Hold>)> {
     let mut tries = 0;
     loop {
         match private_once(hidden, shown, how) {
-            // Somebody who looked for remains has removed the empty directory; or there can be
-            // none.
+            // Another process that removes remains has removed the empty directory, or no directory
+            // can be made.
             Err(error) if error.errno() == libc::ENOENT && tries < TRIES => tries += 1,
             made => return made,
         }
@@ -237,12 +237,12 @@ fn private_once(hidden: &Path, shown: &Path, how: &Create) -> Result<(Dir, Optio
     filled.inspect_err(|_| drop(names::remove_tree(hidden)))
 }
 
-/// A container that was made just now: its own directory, whatever has the name meanwhile.
+/// A container that was just made. It uses its own directory, even if another one takes the name.
 fn made_here(dir: Dir) -> Container {
     Container { shared: Arc::new(Shared::new(dir, true)) }
 }
 
-/// Makes the parts; the first is what says that somebody is at work.
+/// Makes the parts. The first one carries the lock that marks the container as in use.
 fn fill(dir: &Dir, how: &Create) -> Result<Option<Hold>> {
     let order = dir.new_part(super::dir::ORDER, 0o600)?;
     let made = hold::hold(dir)?;

@@ -1,5 +1,5 @@
-//! Descriptors of logs that are being read: opened when needed, and no more of them than a part of
-//! what the process may have.
+//! Descriptors of logs that are being read: opened on demand, at most a quarter of the descriptors
+//! that the process may have.
 
 use super::dir::{Dir, log_name};
 use super::frame::{self, HEADER};
@@ -10,10 +10,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Logs that stay open at most, whatever the limit.
+/// The most logs that stay open, with any limit of the process.
 const MOST: usize = 256;
 
-/// Open logs, the longest unused of which is closed first.
+/// Open logs. The least recently used one is closed first.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     most: usize,

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The name of the part that makes a directory a container, and whose permissions are those of the
-/// file.
+/// The name of the manifest, the part that makes a directory a container. Its permissions are those
+/// of the file.
 pub const MANIFEST: &str = "aggio-manifest";
 /// The name of the file with the sequence counter.
 pub(crate) const ORDER: &str = "order";
@@ -90,7 +90,7 @@ pub(super) fn open_at(dir: libc::c_int, name: &CStr, flags: i32, mode: u32) -> i
     }
 }
 
-/// What the file system knows about `name` itself, without following a symlink.
+/// Metadata of `name` itself; a symlink is not followed.
 pub(super) fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
     // SAFETY: all-zero bytes are a valid `stat`, which is plain numbers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -112,13 +112,13 @@ impl Dir {
         Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
     }
 
-    /// Opens the directory `path` by whatever name.
+    /// Opens the directory `path`; symlinks are followed.
     pub(crate) fn open_following(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| failed("open", &error, path))?;
         Ok(Self { file, path: path.to_path_buf(), stale: OnceLock::new() })
     }
 
-    /// A directory that is open already, and what it was called.
+    /// Takes a directory that is open already; `path` is the name that it had.
     pub(crate) fn opened(file: File, path: &Path) -> Self {
         Self { file: fd_range::moved(file), path: path.to_path_buf(), stale: OnceLock::new() }
     }
@@ -177,9 +177,9 @@ impl Dir {
         Ok(file)
     }
 
-    /// What `look` gives that opens the part `name` and reads it. Another computer may have
-    /// replaced the part: where caches are not coherent this one keeps the name of a file that is
-    /// gone for a second or two, and looks until it has learnt of the new one.
+    /// Runs `look`, which opens and reads the part `name`, again as long as the file is gone.
+    /// Another computer may have replaced the part: without coherent caches, this computer keeps
+    /// the name of a removed file for a second or two.
     pub(crate) fn anew<T>(&self, name: &str, look: impl Fn() -> Result<T>) -> Result<T> {
         let name = c_name(name)?;
         let mut pauses = PAUSES.into_iter();
@@ -195,8 +195,8 @@ impl Dir {
         }
     }
 
-    /// A file of somebody else, to which the owner of the directory has made a link, is no part: it
-    /// would be changed by whoever has more rights than he.
+    /// Refuses a hard link that the owner of the directory made to a file of another user. It is no
+    /// part: a process with more rights than the owner would change that file.
     fn refuse_foreign_link(&self, facts: &Metadata, path: &Path) -> Result<()> {
         let own = self.file.metadata().map_err(|error| failed("fstat", &error, &self.path))?;
         if own.uid() == facts.uid() {
@@ -222,13 +222,13 @@ impl Dir {
         let file =
             open_at(self.fd(), &c_name(name)?, flags, mode).map_err(|e| fail("create", e))?;
         let adopted = self.adopt(&file).map_err(|error| fail("fchown", error));
-        // The error of the attempt is what counts.
+        // Report the original error.
         adopted.inspect_err(|_| drop(self.remove(name)))?;
         Ok(file)
     }
 
-    /// What a file that this process makes here with `mode` is like. The directory is one that it
-    /// has made: somebody else's has another owner than that file.
+    /// Metadata of a file that this process makes here with `mode`. The directory must be one that
+    /// it has made: the directory of another user has another owner than the file, and is refused.
     pub(crate) fn probe(&self, mode: u32) -> Result<Metadata> {
         let name = "probe";
         let fail = |call: &str, error: io::Error| failed(call, &error, &self.path_of(name));
@@ -244,8 +244,8 @@ impl Dir {
         Err(failed("mkdir", &error, &self.path))
     }
 
-    /// Gives a new part the owner of the directory, as far as this process may: others who may read
-    /// the logical file must be able to read all of its parts.
+    /// Gives a new part the owner of the directory, as far as this process may: every user with
+    /// access to the logical file must be able to read all of its parts.
     pub(super) fn adopt(&self, file: &File) -> io::Result<()> {
         let (own, dir) = (file.metadata()?, self.file.metadata()?);
         if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
@@ -274,7 +274,8 @@ impl Dir {
         match stat.st_mode & libc::S_IFMT {
             libc::S_IFREG => Ok(Some(stat.st_size as u64)),
             libc::S_IFLNK if log_id(name).is_some() => {
-                // As of a container that was copied with its links: what it had is not here.
+                // The container may have been copied with its links: the bytes of this log are not
+                // here.
                 let words = "it is a link that leads to no log of this container";
                 Err(damaged(words).with_path(&self.path_of(name).display().to_string()))
             }
@@ -286,8 +287,7 @@ impl Dir {
         Ok(self.stat(name)?.is_some_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFREG))
     }
 
-    /// What the file system knows about a part itself: it follows no symlink but those of logs that
-    /// wait elsewhere.
+    /// Metadata of a part itself. No symlinks are followed but those of logs that wait elsewhere.
     pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
         let is_link = |stat: &libc::stat| stat.st_mode & libc::S_IFMT == libc::S_IFLNK;
         let found = match stat_at(&self.file, &c_name(name)?) {
@@ -305,7 +305,7 @@ impl Dir {
         }
     }
 
-    /// Gives a part another name, replacing what had it.
+    /// Renames a part; it replaces a part with the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (a, b) = (c_name(from)?, c_name(to)?);
         // SAFETY: both names end with a zero byte.
@@ -358,7 +358,7 @@ impl Dir {
         Ok(self.names()?.iter().filter_map(|name| log_id(name)).collect())
     }
 
-    /// The open directory itself as a path, whatever has its own path meanwhile.
+    /// A path of the open directory itself, even if another one has its name now.
     pub(crate) fn inside(&self) -> PathBuf {
         let inside = PathBuf::from(format!("/proc/self/fd/{}", self.fd()));
         if inside.exists() { inside } else { self.path.clone() }

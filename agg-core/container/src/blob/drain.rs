@@ -1,4 +1,4 @@
-//! Moves logs that wait elsewhere into their container, when nobody writes them any more.
+//! Moves logs that wait elsewhere into their container, once their writers have ended.
 
 use super::alive;
 use super::container::Container;
@@ -22,7 +22,7 @@ pub(crate) fn drain_all(dir: &Dir) -> Result<usize> {
     let (mut drained, mut used) = (0, None);
     for id in dir.logs()? {
         match dir.drain_log(&log_name(id), alive::is_abandoned) {
-            // Its writer drains it, or whoever comes after that one.
+            // Its writer drains it, or a later call.
             Err(error) if error.errno() == libc::EBUSY => used = Some(error),
             found => drained += usize::from(found?.is_some()),
         }

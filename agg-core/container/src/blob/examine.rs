@@ -10,7 +10,7 @@ use aggio_base::{Extent, Result};
 use std::fs::File;
 use std::path::Path;
 
-/// What a log has.
+/// The state of a log.
 #[derive(Debug)]
 pub(crate) struct Examined {
     pub(crate) id: u64,
@@ -22,18 +22,18 @@ pub(crate) struct Examined {
     pub(crate) behind: Vec<Frame>,
     /// Whether the frames that it had when it was sealed are there, as they were.
     pub(crate) whole: bool,
-    /// Whether behind the last frame lies what no killed writer leaves: a frame that was changed,
+    /// Whether the bytes behind the last frame cannot come from a killed writer: a changed frame,
     /// or one of another log or place.
     pub(crate) foreign: bool,
 }
 
 impl Examined {
-    /// Whether nothing is missing but what a crash tore at its end.
+    /// Whether nothing is missing except a torn end that a crash may leave.
     pub(crate) fn is_sound(&self) -> bool {
         self.whole && self.behind.is_empty() && !self.foreign
     }
 
-    /// Of a log that cannot be read at all.
+    /// The state of a log that cannot be read at all.
     fn unreadable(id: u64) -> Self {
         Self { id, end: 0, length: 0, behind: Vec::new(), whole: false, foreign: false }
     }
@@ -82,7 +82,7 @@ pub(crate) fn examine(
     };
     (findings.frames, findings.bytes) = (findings.frames + frames, findings.bytes + log.end);
     if let Some(error) = broken {
-        // Behind what was sealed nothing is acknowledged that is not a frame.
+        // Behind the sealed part, only frames are acknowledged.
         let is_torn = live || sealed_length > 0 || torn::end_of(&file, &path, &scan)?.is_some();
         log.foreign = !is_torn || scan.is_foreign()?;
         log.behind = search::all(&file, &path, &mut scan)?;
@@ -107,7 +107,7 @@ pub(crate) fn examine(
     Ok(log)
 }
 
-/// Compares what was found with what the manifest says.
+/// Compares a log with its entry in the manifest.
 fn compare(sealed: Option<SealedLog>, log: &Examined, live: bool, findings: &mut Findings) {
     let name = log_name(log.id);
     let same = sealed.is_some_and(|sealed| sealed.length == log.length);

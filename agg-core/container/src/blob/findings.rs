@@ -1,27 +1,26 @@
-//! What a check is asked to do, and what it finds.
+//! Options and results of a check.
 
 use super::damaged;
 use aggio_base::Result;
 use std::path::Path;
 
-/// What a check does.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Check {
     /// Whether the data of all frames is read and compared with its checksum.
     pub data: bool,
     /// Whether manifest, index and counter are made anew from the logs where they are wrong, and
-    /// torn ends of logs cut off. What is changed is kept in files whose names begin with
-    /// `backup.`.
+    /// torn ends of logs cut off. The previous content is kept in files named `backup.*`.
     pub repair: bool,
-    /// Whether, beyond that, intact frames behind damaged ones are taken over. Bytes of damaged
-    /// frames are lost then: what was there before them comes to light again, or zeros.
+    /// Whether, beyond that, intact frames behind damaged ones are taken over. The bytes of damaged
+    /// frames are lost then: older bytes of the file, or zeros, appear in their place.
     pub salvage: bool,
 }
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing is wrong, but somebody may want to know.
+    /// Nothing is wrong, but the user may want the information.
     Note,
     /// No data is lost, and a repair puts it right.
     Repairable,
@@ -36,18 +35,18 @@ pub struct Problem {
     pub part: String,
     /// The byte of the part, if one is known.
     pub place: Option<u64>,
-    /// What is wrong.
+    /// Description of the problem.
     pub words: String,
     /// How bad it is.
     pub severity: Severity,
 }
 
-/// What a check found.
+/// The results of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// Everything that is not as it should be, part by part.
     pub problems: Vec<Problem>,
-    /// What a repair did, in words.
+    /// Descriptions of the repairs that were made.
     pub repairs: Vec<String>,
     /// Number of logs.
     pub logs: u64,
@@ -58,8 +57,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// What a command that checks returns: 0 if nothing is wrong, 1 if everything could be or was
-    /// repaired, 4 if data is damaged.
+    /// The exit code of a command that checks: 0 if nothing is wrong, 1 if everything could be or
+    /// was repaired, 4 if data is damaged.
     pub fn exit_code(&self) -> i32 {
         match self.problems.iter().map(|problem| problem.severity).max() {
             Some(Severity::Damaged) => 4,
@@ -69,11 +68,11 @@ impl Findings {
         }
     }
 
-    /// Refuses what is damaged.
+    /// Fails if anything is damaged.
     ///
     /// # Errors
     ///
-    /// `EIO` that names the worst of what was found in the container `path`.
+    /// `EIO` that names the worst problem found in the container `path`.
     pub(crate) fn demand_undamaged(&self, path: &Path) -> Result<()> {
         let Some(worst) = self.problems.iter().max_by_key(|problem| problem.severity) else {
             return Ok(());

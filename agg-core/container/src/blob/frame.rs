@@ -1,4 +1,4 @@
-//! Frames: what a log consists of. The header says where in the file the bytes belong, so the logs
+//! Frames, the records of a log. A header gives the place of the bytes in the file, so the logs
 //! alone are enough to rebuild everything else. `docs/FORMAT.md` has the table.
 
 use super::damaged;
@@ -17,7 +17,7 @@ pub(crate) const NO_DATA_CRC: u8 = 1;
 /// No byte of a file lies beyond this.
 pub(crate) const FILE_END: u64 = i64::MAX as u64;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Hole = 2,
     /// Everything before this frame in its log is on storage.
     Commit = 3,
-    /// The last one of its log: its data says what all frames before it hold.
+    /// The last frame of its log. Its data summarises all frames before it.
     Summary = 4,
     /// Bytes of the file that begin at a page of the log, and are changed in place.
     Mapped = 5,
@@ -162,7 +162,7 @@ impl Lengths {
     }
 }
 
-/// What the first bytes of a frame tell of its data.
+/// Facts about the data of a frame, from the first bytes of the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     /// Where in the log the data begins.

@@ -1,5 +1,5 @@
-//! Who needs the parts of a container, whatever becomes of its name: as with an ordinary file the
-//! name goes at once, and the file with the last who has it open.
+//! Holds keep the parts of a container after its name is removed. As with an ordinary file, the
+//! name goes at once, and the content when the last process closes it.
 
 use super::dir::{Dir, ORDER};
 use super::sequencer::Sequencer;
@@ -9,20 +9,20 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// As long as it lives, in any process that inherited it, the parts of the container stay.
+/// Keeps the parts of the container as long as it exists in any process that inherited it.
 #[derive(Debug)]
 pub struct Hold {
     /// Has the lock.
     order: Sequencer,
 }
 
-/// Whether somebody needs the parts of a container.
+/// Whether a process needs the parts of a container.
 pub(crate) enum Need {
-    /// Nobody, and nobody can as long as this lives.
+    /// No process does, and none can as long as this lives.
     None(Option<Sequencer>),
-    /// Somebody has it open, or is removing it.
+    /// A process has it open, or is removing it.
     Some,
-    /// Nobody can know: its locks failed so.
+    /// Unknown, because the locks failed with this error.
     Unknown(Error),
 }
 
@@ -32,16 +32,16 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The error of the system call.
     pub fn set_inherited(&self, is: bool) -> Result<()> {
         self.order.set_inherited(is)
     }
 
-    /// The same on a file that is open on the part `order` already; best effort, for one who has a
-    /// hold.
+    /// Takes a hold with a file that is already open on the part `order`; best effort. The caller
+    /// must have a hold.
     pub(crate) fn extend_to(file: File, path: PathBuf) -> File {
         let order = Sequencer::of(file, path);
-        // The caller's own hold keeps the parts; this one only outlives it where it can be had.
+        // The caller's own hold keeps the parts; this one outlives it if its lock succeeds.
         let _ = order.need_parts();
         order.into_file()
     }
@@ -54,7 +54,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
             // A container is one without the file, too, but not if it is being removed.
             return if dir.stat(super::dir::MANIFEST)?.is_some() { Ok(None) } else { Err(error) };
         }
-        // Who may only write cannot say it.
+        // A process that may only write cannot take a hold.
         Err(error) if matches!(error.errno(), libc::EACCES | libc::EPERM) => return Ok(None),
         other => other?,
     };
@@ -62,7 +62,7 @@ pub(crate) fn hold(dir: &Dir) -> Result<Option<Hold>> {
     match order.need_parts() {
         Ok(true) if order.has_name() => Ok(Some(Hold { order })),
         Ok(_) => Err(gone(dir)),
-        // A file system without locks, where nobody can know.
+        // A file system without locks, where no process can take a hold.
         Err(_) => Ok(None),
     }
 }

@@ -1,5 +1,4 @@
-//! Holes of ordinary files: a length that nobody vouches for costs nothing where no bytes are
-//! stored.
+//! Reads files with holes. An untrusted length costs nothing where no bytes are stored.
 
 use super::failed;
 use aggio_base::Result;
@@ -38,8 +37,7 @@ fn seek(file: &File, path: &Path, at: u64, what: libc::c_int) -> Result<Option<u
     }
 }
 
-/// What is to be done with bytes of a file: where they begin, and the bytes, or how many zeros they
-/// are.
+/// Consecutive bytes of a file.
 pub(crate) enum Bytes<'a> {
     /// Bytes that are stored, a few at a time.
     Stored(u64, &'a [u8]),
@@ -65,7 +63,7 @@ pub(crate) fn each(
         return Err(fail(io::ErrorKind::UnexpectedEof.into()));
     }
     let mut buffer = vec![0; CHUNK.min(len as usize)];
-    // Where nothing may be a hole, nobody is asked.
+    // A range of one chunk or less is read without looking for holes.
     let (mut at, mut stored) = (start, if len <= CHUNK as u64 { end } else { start });
     while at < end {
         if at >= stored {
@@ -85,7 +83,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// The checksum of bytes of a file, whose holes cost no time.
+/// The checksum of bytes of a file; holes are not read.
 pub(crate) fn sum(file: &File, path: &Path, start: u64, len: u64) -> Result<u32> {
     let mut crc = 0;
     each(file, path, (start, len), &mut |bytes| {

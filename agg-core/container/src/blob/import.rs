@@ -37,13 +37,13 @@ pub trait ReadOnlyFile: Send + Sync + std::fmt::Debug {
     /// its end. Bytes of nobody are zeros.
     ///
     /// # Errors
-    /// What `take` returns.
+    /// Those of `take`.
     fn owned(&self, take: &mut Take<'_>) -> Result<()> {
         take(Extent::new(0, self.size()), 0)
     }
 }
 
-/// One process at a time makes a container of a set: as long as this lives, it is this one.
+/// The right to make a container of a set: one process at a time has it.
 #[derive(Debug)]
 pub struct Turn {
     /// Holds the lock, on the first file of the set; `None` where there are no locks.
@@ -51,8 +51,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until nobody else makes a container of the set whose first file is `first`. `None` if
-    /// there is another set of this name meanwhile.
+    /// Waits until no other process makes a container of the set with this first file. Returns
+    /// `None` if another set has the name meanwhile.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -71,10 +71,10 @@ impl Turn {
     }
 }
 
-/// Makes a container called `path` of all bytes of `file`, those of each writer in a log of its
-/// own, whose id is one more than the writer's number. It has its name when it is complete and as
-/// durable as the set may be, which it hides from then on; if somebody else was faster, theirs
-/// stays.
+/// Makes a container called `path` of all bytes of `file`. The bytes of each writer go to a log of
+/// its own, with the writer's number plus one as its id. The container gets its name when it is
+/// complete and as durable as the set; from then on it hides the set. If another process was
+/// faster, its container stays.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ fn unfold_and(
     let made = fill(&hidden, file, how)
         .and_then(|container| rename(&hidden, path).map(|()| drop(container)));
     if made.is_err() {
-        // The error of the attempt is what counts.
+        // Report the original error.
         let _ = names::remove_tree(&hidden);
     }
     made.or_else(|error| if error.errno() == libc::EEXIST { Ok(()) } else { Err(error) })

@@ -41,7 +41,7 @@ pub(crate) struct Index {
     pub(crate) events: Vec<Event>,
     fences: Spans,
     blocks: Blocks,
-    /// Whether it tells where the frames of all pieces begin, which those of older versions do not.
+    /// Whether it records where the frames of all pieces begin; indexes of older versions do not.
     pub(crate) frames: bool,
 }
 
@@ -127,8 +127,8 @@ impl Header {
 }
 
 impl Index {
-    /// Opens the index whose header has this checksum; `length_of` tells the sealed bytes of a log,
-    /// `None` if it is not sealed.
+    /// Opens the index with this checksum of its header. `length_of` returns the sealed bytes of a
+    /// log, `None` if it is not sealed.
     pub(crate) fn open(
         file: File,
         path: PathBuf,

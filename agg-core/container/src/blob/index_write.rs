@@ -11,7 +11,7 @@ use std::fs::Permissions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 
-/// What goes into an index.
+/// The content of a new index.
 #[derive(Debug)]
 pub(crate) struct Content {
     /// The ids of the logs, by the numbers that runs use.
@@ -64,7 +64,7 @@ impl Content {
         let stored = self.write(dir, &temporary, manifest);
         let stored = stored.and_then(|line| dir.rename(&temporary, &name).map(|()| line));
         if stored.is_err() {
-            // The error of the attempt is what counts; a file that stays is ignored by its name.
+            // Report the original error. A leftover file is ignored because of its name.
             let _ = dir.remove(&temporary);
         }
         stored.map(|(length, crc)| IndexLine { name, length, crc })

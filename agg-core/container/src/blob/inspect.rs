@@ -1,5 +1,4 @@
-//! What single parts say, without a container around them: for tools that show them, and for
-//! fuzzers.
+//! Reads single parts without a container around them, for tools that show them and for fuzzers.
 
 use super::frame::{FILE_END, Frame, HEADER, checksum};
 use super::index::{self, Index};
@@ -24,7 +23,7 @@ pub fn manifest(bytes: &[u8]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// Says what is wrong.
+/// If the frame is not valid.
 pub fn frame(bytes: &[u8]) -> Result<Vec<u8>> {
     Frame::decode(bytes).map(|frame| frame.encode())
 }
@@ -60,7 +59,7 @@ pub fn frame_with_checksum(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What an index has.
+/// The number of pieces in an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
     /// Runs of several pieces.
@@ -73,7 +72,7 @@ pub struct Pieces {
 ///
 /// # Errors
 ///
-/// Says what is wrong.
+/// If the index is not valid.
 pub fn index(bytes: &[u8]) -> Result<Pieces> {
     let path = PathBuf::from("index");
     let file = in_memory(bytes, &path)?;

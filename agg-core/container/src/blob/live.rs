@@ -1,4 +1,4 @@
-//! What frames mean, collected in memory while logs are scanned: runs that grow, and the
+//! The content of frames, collected in memory while logs are scanned: runs that grow, and the
 //! truncations and holes between them.
 
 use super::run::Run;
@@ -40,7 +40,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Takes one in; what it makes pointless goes.
+    /// Adds an event, unless another one covers it, and removes those that it covers.
     pub(crate) fn add(&mut self, event: Event) {
         let covers = |a: &Event, b: &Event| {
             let whole = a.extent.offset <= b.extent.offset && a.extent.end() >= b.extent.end();

@@ -27,9 +27,10 @@ pub(crate) struct Log {
     /// The id that its first file shall have; otherwise a random one.
     id: Option<u64>,
     open: Option<Open>,
-    /// Logs that a failed write left with a torn end, and whose other frames are not durable yet.
+    /// Logs with a torn end from a failed write and with other frames that are not durable yet.
     torn: Vec<Open>,
-    /// The first failed `fdatasync`: the kernel forgets what it could not store.
+    /// The first failure of `fdatasync`, kept because the kernel discards pages that it could not
+    /// store.
     lost: Option<Error>,
 }
 
@@ -43,11 +44,11 @@ struct Open {
     last_seq: u64,
     synced: u64,
     name_synced: bool,
-    /// What its frames hold.
+    /// The summary of its frames.
     summary: Summary,
 }
 
-/// What a frame says, without what the log adds.
+/// The fields of a frame that its writer chooses; the log adds the others.
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     pub(crate) kind: Kind,
@@ -187,8 +188,8 @@ impl Log {
         Ok(place)
     }
 
-    /// Says in a last frame what the log holds, where that spares who seals much. A log that is
-    /// durable as a whole stays so.
+    /// Appends a summary of the log as its last frame, if that makes sealing much cheaper. A log
+    /// that is durable as a whole is left as it is.
     pub(crate) fn end(&mut self, dir: &Dir) {
         let Some(open) = self.open.as_ref().filter(|open| open.synced != open.end) else { return };
         if let Some(data) = open.summary.encode() {

@@ -1,5 +1,5 @@
-//! The manifest: what a container is, and which parts were complete when nobody wrote. It is
-//! replaced as a whole, so a reader finds the old one or the new one.
+//! The manifest: the identity and attributes of a container, and the parts that were complete when
+//! it was sealed. It is replaced as a whole, so a reader finds the old one or the new one.
 
 use super::dir::{Dir, MANIFEST, log_id, log_name, random};
 use super::{damaged, failed};
@@ -30,8 +30,8 @@ pub(crate) struct SealedLog {
 impl SealedLog {
     /// Whether the frames up to its length are those that it had when it was sealed.
     pub(crate) fn is_as_sealed(&self, frames: u64, crc: u32) -> bool {
-        // A log without frames has no bytes: such a line tells what another part knew of a lost
-        // one.
+        // A log without frames has no bytes. Such an entry records a lost log that another part
+        // referred to.
         self.frames == 0 || (frames, crc) == (self.frames, self.crc)
     }
 }
@@ -63,7 +63,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// That of a new container.
+    /// The manifest of a new container.
     pub(crate) fn new(mode: u32, data_crc: bool) -> Result<Self> {
         let uuid = u128::from(random()?) << 64 | u128::from(random()?);
         let (generation, size, epoch) = (0, 0, 1);
@@ -139,7 +139,7 @@ impl Manifest {
         let name = format!(".aggio-manifest.{:016x}", random()?);
         let stored = self.write_to(dir, &name).and_then(|()| dir.rename(&name, MANIFEST));
         if stored.is_err() {
-            // The error of the attempt is what counts; a file that stays is ignored by its name.
+            // Report the original error. A leftover file is ignored because of its name.
             let _ = dir.remove(&name);
         }
         stored.and_then(|()| dir.sync())
@@ -162,13 +162,13 @@ pub(crate) fn part_mode(mode: u32) -> u32 {
     mode & 0o666 | 0o600
 }
 
-/// The permissions of the directory: who may read may search, too.
+/// The permissions of the directory: permission to read includes permission to search.
 pub(crate) fn dir_mode(mode: u32) -> u32 {
     let mode = mode & 0o666 | 0o600;
     mode | (mode & 0o444) >> 2
 }
 
-/// The text before the last line, whose checksum it must have.
+/// Returns the text before the last line, verified with the checksum in that line.
 fn verified(bytes: &[u8]) -> Result<&str> {
     let text = str::from_utf8(bytes).map_err(|_| damaged("it is not text"))?;
     let cut = || damaged("the last line is not a checksum; the file may be cut off");

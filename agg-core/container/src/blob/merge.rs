@@ -1,5 +1,5 @@
-//! A container becomes an ordinary file: several threads copy windows. A copy that is interrupted
-//! leaves nothing, or goes on where it was if that is wanted (`journal.rs`).
+//! Copies a container to an ordinary file, window by window and with several threads. An
+//! interrupted copy leaves nothing, or is resumed by a later run on request (`journal.rs`).
 
 mod journal;
 mod windows;
@@ -33,11 +33,11 @@ pub struct Merge<'a> {
     pub resume: bool,
     /// Called now and then with the bytes done and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Where the hidden name is noted that the file may have meanwhile.
+    /// Records the hidden name that the file has until it is complete.
     pub unfinished: &'a Unfinished,
 }
 
-/// What merging did.
+/// The result of merging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// Bytes of the file.
@@ -51,8 +51,8 @@ pub struct Merged {
 /// # Errors
 ///
 /// If the container is damaged, changes meanwhile, or the file cannot be written; if something
-/// other than an ordinary file has its name. Then nothing is left, but what the next run with
-/// `resume` goes on with if this one had it, too.
+/// other than an ordinary file has its name. Then nothing is left; with `resume`, the unfinished
+/// copy stays for the next run.
 pub fn merge(from: &Path, to: &Path, how: &Merge<'_>) -> Result<Merged> {
     if how.verify {
         refuse_damage(from)?;
@@ -88,7 +88,7 @@ impl<'a> Partial<'a> {
         to: &Path,
         how: &Merge<'a>,
     ) -> Result<Partial<'a>> {
-        // What is being written may change without another generation.
+        // Content that is being written may change without a new generation.
         let (output, journal) = if how.resume && reader.is_sealed() {
             let (journal, data, hidden) = Journal::open(container, reader, to, how.unfinished)?;
             (Output::kept(data, hidden, to, how.unfinished), Some(journal))
@@ -113,7 +113,7 @@ impl<'a> Partial<'a> {
         Ok(crc32c(buffer) == crc)
     }
 
-    /// Makes zeros of what an earlier run, or whoever changed its copy, left in a window.
+    /// Clears a window that has bytes from an earlier run, or from a change of its copy.
     fn clear(&self, extent: Extent, buffer: &mut Vec<u8>) -> Result<()> {
         self.read(buffer, extent)?;
         if buffer.iter().all(|byte| *byte == 0) {
@@ -123,7 +123,7 @@ impl<'a> Partial<'a> {
         self.write(buffer, extent)
     }
 
-    /// A window is copied, and what it holds has this checksum.
+    /// Records that a window is copied, with the checksum of its content.
     fn set_done(&self, window: u64, crc: u32) -> Result<()> {
         let note = |journal: &Journal| journal.set_done(window, crc, self.output.file());
         self.journal.as_ref().map_or(Ok(()), note)
@@ -138,7 +138,7 @@ impl<'a> Partial<'a> {
     /// Notes which windows need not be copied again.
     fn settle(&self) {
         if let Some(journal) = &self.journal {
-            // The error of the copy is what counts; what is not noted is copied again.
+            // Report the error of the copy. Windows that are not recorded are copied again.
             let _ = journal.settle(self.output.file());
         }
     }
@@ -149,11 +149,11 @@ impl<'a> Partial<'a> {
     }
 }
 
-/// Copies what is not done; returns how many bytes were.
+/// Copies all windows that are not done; returns how many bytes were done.
 fn copy(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<u64> {
     let resumed = AtomicU64::new(0);
     let next = |at| {
-        // In a copy that goes on something may be where the container has nothing.
+        // A resumed copy may have bytes where the container has a hole.
         if partial.goes_on() { in_either(reader, partial, at) } else { reader.data_from(at) }
     };
     each_window(reader, how, &next, &|window, extent, buffer| {
@@ -177,7 +177,7 @@ fn in_either(reader: &Reader, partial: &Partial<'_>, at: u64) -> Result<u64> {
     Ok(copied.min(reader.data_from(at)?))
 }
 
-/// Copies a window; the checksum of all its bytes, if somebody notes it.
+/// Copies a window. Returns the checksum of all its bytes if it goes to a journal.
 fn copy_window(
     reader: &Reader,
     partial: &Partial<'_>,

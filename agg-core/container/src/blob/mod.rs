@@ -1,6 +1,6 @@
 //! Blob containers: a directory that stands for one file. Every writer appends to a log of its own,
-//! so many writers of small pieces need neither locks nor the file system's help; an index says
-//! which bytes of which log are which bytes of the file.
+//! so many writers of small pieces need neither locks nor the file system's help. An index maps the
+//! bytes of the file to bytes of the logs.
 //!
 //! `docs/FORMAT.md` describes the parts byte by byte.
 
@@ -92,7 +92,7 @@ pub use crate::output::Cleared;
 use aggio_base::{Error, ErrorClass};
 use std::path::Path;
 
-/// The error for bytes that are not what they should be.
+/// The error for damaged content.
 fn damaged(words: impl Into<String>) -> Error {
     Error::new(ErrorClass::Io, words).with_errno(libc::EIO)
 }

@@ -11,8 +11,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Whether a name is one that containers have for a moment, or after a crash, and that nobody is
-/// shown.
+/// Whether a name is one that containers have temporarily or after a crash, and that users do not
+/// see.
 pub fn is_hidden(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_prefix(b".aggio-") else { return false };
     // The first are made anew, the second are copies that a merge goes on with.
@@ -37,7 +37,7 @@ pub(crate) fn is_unfinished(name: &OsStr) -> bool {
     name.as_bytes().strip_prefix(b".aggio-").is_some_and(is_number)
 }
 
-/// Whether a name is one of those that merges with `--resume` have for what they can go on with.
+/// Whether a name belongs to an unfinished copy that a merge with `--resume` can continue.
 pub fn is_kept_copy(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".aggio-merge-") && is_hidden(name)
 }
@@ -54,14 +54,14 @@ pub(crate) fn is_random_of_removed(name: &OsStr) -> bool {
     name.as_bytes().strip_prefix(b".aggio-gone-").is_some_and(is_number)
 }
 
-/// Removes a container's directory: all files in it, and no directory below it. Several may do so
-/// at the same time. The part `order` goes last: as long as it is there, who looks for remains can
-/// ask it who needs them.
+/// Removes a container's directory: all files in it, and no directory below it. Several processes
+/// may do so at the same time. The part `order` goes last: as long as it exists, its locks show
+/// whether the container is needed.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     remove_open(&Dir::open(path)?)
 }
 
-/// The same of one that is open, under whatever name it has now.
+/// The same for an open directory, under its current name.
 pub(crate) fn remove_open(dir: &Dir) -> Result<()> {
     empty(dir)?;
     dir.remove_self()
@@ -75,14 +75,14 @@ fn empty(dir: &Dir) -> Result<()> {
     dir.remove(ORDER)
 }
 
-/// Removes what has a hidden name, unless somebody has it open; whether it is gone. The last who
-/// closes it removes it.
+/// Removes a container with a hidden name, unless a process has it open; returns whether it is
+/// gone. The last process to close it removes it.
 pub(crate) fn discard(hidden: &Path) -> Result<bool> {
     hold::unless_needed(&Dir::open(hidden)?, || remove_tree(hidden))
 }
 
-/// Removes `dir`, which had the name `path` and which nobody needs, unless it has got another name
-/// meanwhile: whoever was making it may have finished it. Whether it is gone.
+/// Removes `dir`, which had the name `path` and which no process needs, unless it was renamed
+/// meanwhile: the process that was making it may have finished it. Returns whether it is gone.
 pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
     match hide(dir, path) {
         Ok(()) => remove_open(dir).map(|()| true),
@@ -91,8 +91,8 @@ pub(crate) fn remove_unless_renamed(dir: &Dir, path: &Path) -> Result<bool> {
     }
 }
 
-/// Ends a hold that this process has inherited, which is a descriptor that `close` closes, on the
-/// container `path`; whoever is the last removes what has lost its name.
+/// Ends a hold that this process has inherited, a descriptor that `close` closes, on the container
+/// `path`. The last process to do so removes a container that has lost its name.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ pub(crate) fn is_gone(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
 }
 
-/// A name beside `path` for what has lost its own; nobody has it or can guess it.
+/// A name beside `path` for a container that loses its own. It is unused and cannot be guessed.
 pub(crate) fn removed_beside(path: &Path) -> Result<PathBuf> {
     let name = format!(".aggio-gone-{:016x}{:016x}", random()?, random()?);
     Ok(parent_of(path).join(name))
@@ -131,12 +131,12 @@ pub fn remove(path: &Path) -> Result<()> {
     hold::unless_needed(&dir, || remove_open(&dir)).map(drop)
 }
 
-/// Takes its name away from `dir`, which has a hidden one from then on.
+/// Gives `dir` a hidden name instead of its own.
 fn hide(dir: &Dir, path: &Path) -> Result<()> {
     let own = dir.file().metadata().map_err(|error| failed("fstat", &error, path))?;
     let hidden = removed_beside(path)?;
     rename_new(path, &hidden)?;
-    // Who removes the directory may have moved it already.
+    // Another process that removes the directory may have moved it already.
     let is_moved = || is_gone(&hidden) && dir.path_now().file_name().is_none_or(is_removed);
     if is_same(&hidden, &own) || is_moved() || !dir.has_name() {
         return Ok(());
@@ -146,7 +146,7 @@ fn hide(dir: &Dir, path: &Path) -> Result<()> {
     Err(failed("unlink", &io::Error::from_raw_os_error(libc::EBUSY), path))
 }
 
-/// Gives a container another name, as `rename` does with a file: what has that name is replaced at
+/// Renames a container as `rename` renames a file: a file or container named `to` is replaced at
 /// once.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
         return Err(failed("rename", &io::Error::from_raw_os_error(libc::EISDIR), to));
     }
     exchange(from, to)?;
-    // What was replaced has the old name now.
+    // The replaced file or container has the old name now.
     if is_blob {
         return remove(from);
     }

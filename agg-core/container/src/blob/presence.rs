@@ -1,4 +1,4 @@
-//! Who has a container open that may become a set of files as soon as nobody has.
+//! The lock of processes that have a container open, which may become a set of files once none has.
 
 use super::container::Container;
 use super::dir::ORDER;
@@ -6,7 +6,7 @@ use super::sequencer::Sequencer;
 use aggio_base::Result;
 use std::os::unix::fs::MetadataExt;
 
-/// As long as it lives the container stays one.
+/// While it exists, the container does not become a set of files.
 #[derive(Debug)]
 pub struct Presence {
     /// Holds the lock; `None` where there is nothing to lock.
@@ -14,8 +14,8 @@ pub struct Presence {
 }
 
 impl Container {
-    /// Says that the container is open, waiting for one who makes a set of it just now; `None` if
-    /// it has become one.
+    /// Registers that the container is open. Waits for a process that is making a set of it;
+    /// returns `None` if it has become one.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub struct Reader {
     shared: Arc<Shared>,
     files: Descriptors,
     view: RwLock<View>,
-    /// Tells whether anybody wrote; `None` if it cannot be had.
+    /// Shows whether anybody wrote; `None` if it cannot be opened.
     order: OnceLock<Option<Sequencer>>,
     /// How many frames there were when the logs were looked at.
     seen: AtomicU64,
@@ -39,7 +39,7 @@ pub struct Reader {
     lookup: Mutex<Lookup>,
 }
 
-/// What is found out before bytes are read.
+/// The results of a lookup, before bytes are read.
 #[derive(Debug, Default)]
 struct Lookup {
     pieces: Vec<Piece>,
@@ -100,12 +100,11 @@ impl Reader {
         Ok(Self { shared, files, view, order, seen, how, verifier, lookup })
     }
 
-    /// The same reader, which compares what it reads with checksums as `how` says; otherwise it is
-    /// [`Verify::Whole`].
+    /// Sets how the reader compares bytes with checksums; the default is [`Verify::Whole`].
     ///
     /// # Errors
     ///
-    /// If the logs have to be looked at for that and cannot be read.
+    /// If this takes a scan of the logs and they cannot be read.
     pub fn verifying(mut self, how: Verify) -> Result<Self> {
         self.how = how;
         let view = self.view.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +123,7 @@ impl Reader {
         Ok(view)
     }
 
-    /// Opens the logs anew when they are read next, which drops what this computer keeps of them.
+    /// Opens the logs anew for the next read, so that this computer drops its cached pages of them.
     pub fn renew(&self) {
         self.files.forget_all();
     }
@@ -145,7 +144,7 @@ impl Reader {
         self.view().manifest.generation
     }
 
-    /// Whether nobody wrote since the container was sealed.
+    /// Whether the container was not written since it was sealed.
     pub fn is_sealed(&self) -> bool {
         self.view().is_sealed()
     }
@@ -154,8 +153,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// If a log cannot be read or is not what the index says; `EIO` if the checksum of bytes is
-    /// wrong.
+    /// If a log cannot be read or contradicts the index; `EIO` if a checksum is wrong.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let range = Extent::new(offset, buffer.len() as u64);
         self.read_ranges(buffer, &[range])
@@ -165,11 +163,12 @@ impl Reader {
     /// bytes as they together. Returns how many of these lie before the end of the file, up to the
     /// first that does not; the rest of `buffer` stays as it is.
     ///
-    /// What lies close together in a log takes one request, whichever ranges it belongs to.
+    /// Bytes that lie close together in a log take one request, even if they belong to several
+    /// ranges.
     ///
     /// # Errors
     ///
-    /// As those of [`read_at`](Reader::read_at). Then nothing is known of `buffer`.
+    /// As those of [`read_at`](Reader::read_at). The content of `buffer` is undefined then.
     pub fn read_ranges(&self, buffer: &mut [u8], ranges: &[Extent]) -> Result<usize> {
         let mut lookup = self.take_lookup();
         let read = self.read_located(buffer, ranges, &mut lookup);
@@ -306,11 +305,11 @@ impl Reader {
         homes
     }
 
-    /// Takes in what was written since; says whether anything changed.
+    /// Takes in all writes since the last call; returns whether anything changed.
     ///
     /// # Errors
     ///
-    /// If the container cannot be read any more. What was known stays.
+    /// If the container cannot be read any more. The reader keeps its previous state.
     pub fn refresh(&self) -> Result<bool> {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let dir = &self.shared.dir;

@@ -1,8 +1,8 @@
-//! A container that nobody writes any more becomes a set of files of another layout, which stand
-//! for the same file.
+//! Converts a container that is no longer written into a set of files of another layout, which
+//! stand for the same file.
 //!
-//! The files are made inside of the container, which stays what it is until all of them are
-//! complete; then they get their names beside it, and it is removed.
+//! The files are made inside of the container, which stays complete until all of them are; then
+//! they get their names beside it, and it is removed.
 
 use super::container::Container;
 use super::dir::Dir;
@@ -22,7 +22,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a rank's container shall become, and the rank's own part in it.
+/// How a rank's container is converted, and the rank's own part in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sealing {
     /// The layout.
@@ -35,25 +35,25 @@ pub struct Sealing {
     pub durable: bool,
 }
 
-/// What a container is to become.
+/// The conversion of a container.
 #[derive(Clone, Debug)]
 pub struct Recast {
-    /// The container, whose name the file has.
+    /// The path of the container, which becomes the name of the set.
     pub path: PathBuf,
     /// The layout.
     pub layout: Layout,
     /// The log of each rank; zero if it has none. Bytes in other logs count as the first rank's.
     pub logs: Vec<u64>,
-    /// The ranks whose bytes each file has.
+    /// For each file, the ranks with bytes in it.
     pub groups: Vec<Vec<u32>>,
     /// Whether the bytes must be durable as they are in the container.
     pub durable: bool,
 }
 
-/// What came of a file of the set.
+/// The result for a file of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It holds what the container of this generation has for it.
+    /// It holds its share of the container's content in this generation.
     Made {
         /// The generation.
         generation: u64,
@@ -62,7 +62,7 @@ pub enum Part {
     Unsuited(String),
 }
 
-/// Who knows other layouts.
+/// Writes files of other layouts.
 pub trait Recaster: Send + Sync {
     /// The name of a file of the set that stands for `set`.
     fn file_name(&self, set: &str, part: usize) -> String;
@@ -84,14 +84,14 @@ pub trait Recaster: Send + Sync {
     ) -> Result<Option<String>>;
 }
 
-/// The name of an unfinished file in the container: whatever begins with a dot there is left by a
+/// The name of an unfinished file in the container. Names that begin with a dot mark remains of a
 /// crash.
 fn unfinished(part: usize) -> String {
     format!(".part.{part:04}")
 }
 
-/// A file that [`Recast::write`] has made, and that nobody else who may write to the container has
-/// put in its place.
+/// Fails unless the file was made by [`Recast::write`]: another user with write access to the
+/// container may have replaced it.
 fn require_own(dir: &Dir, name: &str) -> Result<()> {
     let fail = |error: io::Error| failed("stat", &error, &dir.path_of(name));
     let owner = dir.file().metadata().map_err(fail)?.uid();
@@ -137,8 +137,8 @@ impl Recast {
         }
     }
 
-    /// Compares logs with their checksums, those of the ranks whose bytes the file has: nobody can
-    /// do that any more when the container is gone.
+    /// Compares the logs that belong to a file of the set with their checksums. This is the last
+    /// chance: the container is removed afterwards.
     fn verify(&self, part: usize, dir: &Dir) -> Result<()> {
         let mut findings = Findings::default();
         for (number, log) in Manifest::load(dir)?.logs.iter().enumerate() {
@@ -155,10 +155,10 @@ impl Recast {
         self.groups.iter().position(|group| group.contains(&rank))
     }
 
-    /// Removes what [`write`](Recast::write) has made.
+    /// Removes the files that [`write`](Recast::write) has made.
     pub fn discard(&self) {
         let Ok(dir) = Dir::open(&self.path) else { return };
-        // What cannot be removed is left by a crash, as readers see it.
+        // A file that cannot be removed looks like a remain of a crash to readers.
         (0..self.groups.len()).for_each(|part| drop(dir.remove(&unfinished(part))));
     }
 
@@ -206,7 +206,7 @@ impl Recast {
                     .with_path(&to.display().to_string()));
             }
         }
-        // The first is what a set is known by.
+        // The first file gets its name last, because it identifies the set.
         for part in (0..parts).rev() {
             let (from, to) = (dir.path_of(&unfinished(part)), self.path_of(recaster, part)?);
             require_own(dir, &unfinished(part))?;
@@ -217,7 +217,7 @@ impl Recast {
         }
         self.remove_further(recaster)?;
         match names::remove(&self.path) {
-            // It has lost its name, so the set counts; what is left of it has a hidden one.
+            // The container has lost its name, so the set counts; the rest of it has a hidden name.
             Err(error) if self.path.symlink_metadata().is_err() => {
                 log!(Level::Warn, "what is left of the container cannot be removed: {error}");
                 Ok(())
@@ -226,8 +226,8 @@ impl Recast {
         }
     }
 
-    /// Removes files of an older set that had more of them, the last one first: what a crash leaves
-    /// is found again.
+    /// Removes the surplus files of an older, larger set, the last one first: after a crash, a
+    /// later call finds the others.
     fn remove_further(&self, recaster: &dyn Recaster) -> Result<()> {
         let mut further = Vec::new();
         for part in self.groups.len().. {

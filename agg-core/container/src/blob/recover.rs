@@ -1,5 +1,5 @@
-//! Finishes what killed writers have begun: whoever is the only one cuts off what was never
-//! acknowledged, seals, and removes what belongs to nothing.
+//! Recovery after killed writers. The only process that uses a container cuts off bytes that were
+//! never acknowledged, seals, and removes files that belong to nothing.
 
 use super::alive;
 use super::container::Container;
@@ -16,12 +16,12 @@ use super::torn::{self, Tail, Torn};
 use aggio_base::{Error, Result};
 use std::path::Path;
 
-/// What was done about a container.
+/// The result of a recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// In words, one of each change.
+    /// A description of each change.
     pub done: Vec<String>,
-    /// Whether somebody writes, so that not all could be done.
+    /// Whether the container is being written, so that the recovery is incomplete.
     pub is_used: bool,
 }
 
@@ -75,7 +75,7 @@ fn finish(dir: &Dir, order: &Sequencer, is_alone: bool) -> Result<Recovered> {
         }
     }
     let manifest = Manifest::load(dir)?;
-    // Nobody else needs the parts: no set is being made of them.
+    // No other process needs the parts: no set is being made of them.
     let no_set = is_alone && order.take_parts().unwrap_or(false);
     for (name, kind) in left(dir, &manifest)? {
         if kind == Remain::OfSet && !no_set {
@@ -101,7 +101,7 @@ fn left(dir: &Dir, manifest: &Manifest) -> Result<Vec<(String, Remain)>> {
     Ok(left)
 }
 
-/// Whether a repair put aside what a killed writer had begun, and nothing else.
+/// Whether a file that a repair put aside holds only the unfinished frame of a killed writer.
 fn is_torn_copy(dir: &Dir, name: &str, (id, place): (u64, u64)) -> Result<bool> {
     let file = dir.part(name, false)?;
     let path = dir.path_of(name);
@@ -110,17 +110,17 @@ fn is_torn_copy(dir: &Dir, name: &str, (id, place): (u64, u64)) -> Result<bool> 
     Ok(tail.kind()?.is_some())
 }
 
-/// What became of the end of a log.
+/// The result of cutting a log.
 enum Cut {
-    /// It is a frame's.
+    /// Its end is that of a frame.
     Nothing,
-    /// It was cut off; in words.
+    /// The end was cut off; a description of it.
     Done(String),
-    /// Somebody may be writing it.
+    /// A writer may be adding a frame.
     Used,
 }
 
-/// Cuts off what the killed writer of a log had begun.
+/// Cuts off the unfinished frame of a killed writer.
 fn cut(dir: &Dir, id: u64) -> Result<Cut> {
     let name = log_name(id);
     let path = dir.path_of(&name);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::blob::{Check, Create, check};
 
-    /// A container whose writer was killed after two frames, and the path of its log.
+    /// A container with a writer that was killed after two frames, and the path of its log.
     fn killed(place: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
         let path = place.join("c");
         let how = Create { mode: 0o644, exclusive: true, data_crc: true };
@@ -237,7 +237,7 @@ mod tests {
             let error = recover(&path).expect_err(what).to_string();
             assert!(error.contains(".log"), "{what}: {error}");
             assert!(std::fs::read(&log).unwrap() == changed, "{what}");
-            // Nobody reads the container as if the frame had never been written.
+            // The container is not read as if the frame had never been written.
             let read = Container::open(&path).and_then(|container| container.reader());
             let error = read.expect_err(what).to_string();
             assert!(error.contains(".log"), "{what}, read: {error}");
@@ -260,7 +260,7 @@ mod tests {
             changed[second + 8..second + 12].copy_from_slice(&runs.to_le_bytes());
             unchanged(&changed, &format!("{runs} runs"));
         }
-        // Of many runs, which are not as many as the header says.
+        // A frame of many runs, with a wrong number of them in the header.
         std::fs::write(&log, &whole).unwrap();
         let writer = Container::open(&path).unwrap().writer().unwrap();
         let pieces: Vec<(u64, &[u8])> = (1..8_u64).map(|at| (at * at * 100, &b"x"[..])).collect();
@@ -275,7 +275,7 @@ mod tests {
             recover(&path).expect_err("a changed number of runs");
             assert!(std::fs::read(&log).unwrap() == changed, "bit {bit}");
         }
-        // Its beginnings are what a killed writer leaves.
+        // A killed writer may leave any prefix of it.
         for len in (1..many.len()).rev() {
             std::fs::write(&log, &many[..len]).unwrap();
             let done = recover(&path).unwrap().done;
@@ -400,7 +400,7 @@ mod tests {
         let writer = Container::open(&path).unwrap().writer().unwrap();
         std::fs::write(path.join(".index.4.0123456789abcdef"), b"").unwrap();
         let recovered = recover(&path).unwrap();
-        // What is only made with others waiting is nobody's.
+        // Unfinished indexes are made under a lock, so this one has no living owner.
         assert!(recovered.is_used && recovered.done.len() == 1, "{recovered:?}");
         assert_eq!(std::fs::read(&log).unwrap().len(), whole.len() - 1);
         writer.close().unwrap();

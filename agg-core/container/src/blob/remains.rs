@@ -1,5 +1,5 @@
-//! What killed processes have left: files that they had not finished in a container, and
-//! directories beside it that had no name of the user's yet, or have none any more.
+//! Remains of killed processes: unfinished files in a container, and directories beside it that
+//! have no name of the user's, yet or any more.
 
 use super::begun;
 use super::dir::{Dir, log_id};
@@ -16,23 +16,23 @@ use std::path::Path;
 /// gets the name that it is to have.
 pub const STAGED: &str = "staged";
 
-/// What a name in a container tells of the file.
+/// The kind of a leftover file in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remain {
-    /// Written by whoever replaces the manifest, with others waiting: a manifest or an index.
+    /// An unfinished manifest or index. Its writer held the lock on the manifest.
     Unfinished,
     /// A file of the set that the container becomes, or a log on its way into the container, as
     /// long as somebody needs it.
     OfSet,
     /// An index that the manifest does not name.
     OldIndex,
-    /// What a repair put aside, and which can be made anew from the logs.
+    /// A file that a repair put aside and that can be made anew from the logs.
     Aside,
     /// Bytes of a log that a repair put aside: its id, and where they began.
     Cut(u64, u64),
 }
 
-/// What the part `name` of a container with this manifest is, if it belongs to nothing.
+/// The kind of the file `name` in a container with this manifest; `None` if it is no leftover.
 pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
     if name.starts_with(".aggio-manifest.") || name.starts_with(".index.") {
         return Some(Remain::Unfinished);
@@ -55,9 +55,9 @@ pub(crate) fn kind(name: &str, manifest: Option<&Manifest>) -> Option<Remain> {
     }
 }
 
-/// Whether what is called so is one that no user made: a container or, if it `is_file`, a file on
-/// its way, or a container whose name was removed. Copies that a merge with `--resume` goes on with
-/// are not meant.
+/// Whether no user chose this name: it is that of an unfinished container, of an unfinished file if
+/// it `is_file`, or of a removed container. Copies that a merge with `--resume` can continue do not
+/// count.
 pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
     if is_file {
         return names::is_unfinished(name);
@@ -65,13 +65,13 @@ pub fn is_remain(name: &OsStr, is_file: bool) -> bool {
     (names::is_hidden(name) || names::is_removed(name)) && !names::is_kept_copy(name)
 }
 
-/// Removes `path`, of which [`is_remain`] is true, unless somebody needs it. What a user made, and
-/// a killed process was about to give a name, gets it back.
+/// Removes `path`, for which [`is_remain`] is true, unless a process needs it. A file that a killed
+/// process had put aside gets its name back.
 ///
 /// # Errors
 ///
-/// If it cannot be looked at or removed, or holds what is no part of a container; if nobody can
-/// know whether somebody needs it. Then it stays as it is.
+/// If it cannot be inspected or removed, or holds anything but parts of a container; if nobody can
+/// know whether a process needs it. It stays as it is then.
 pub fn clear(path: &Path) -> Result<Cleared> {
     if path.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
         return crate::output::clear_unfinished(path).map(Cleared::removed);
@@ -85,7 +85,7 @@ pub fn clear(path: &Path) -> Result<Cleared> {
         dir.remove_any(STAGED)?;
     }
     if names.is_empty() || names == [STAGED] {
-        // Whoever has made it just now makes another one.
+        // A process that has just made it makes another one.
         let removed = std::fs::remove_dir(path);
         return removed.map(|()| Cleared::Removed).map_err(|e| failed("rmdir", &e, path));
     }
@@ -105,7 +105,7 @@ pub fn clear(path: &Path) -> Result<Cleared> {
     }
 }
 
-/// The error for what somebody may need though its locks cannot say so.
+/// The error for a container that may be in use, because its locks fail.
 fn unknown(error: &Error, path: &Path) -> Error {
     let words = format!("nobody knows whether somebody has it open, for its locks fail ({error})");
     let words = words + ": remove it yourself if nobody has";
@@ -113,8 +113,8 @@ fn unknown(error: &Error, path: &Path) -> Error {
     unknown.with_path(&path.display().to_string())
 }
 
-/// Whether `path` is a container, or what is left of one, that has lost its name: nothing that a
-/// user called so.
+/// Whether `path` is a container, or the rest of one, that has lost its name, and not a directory
+/// that a user named like that.
 pub fn is_nameless(path: &Path) -> bool {
     let Some(name) = path.file_name().filter(|name| names::is_removed(name)) else { return false };
     let Ok(dir) = Dir::open(path) else { return false };
@@ -138,9 +138,10 @@ fn is_index(name: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Moves containers that have lost their names, and that somebody has open, from a directory that
-/// is to be removed to the one above; whether nothing else is in it. What only has such a name is a
-/// user's. What its last user removes meanwhile is not there.
+/// Moves containers that have lost their names, and that are still open, from a directory that is
+/// to be removed to the one above. Returns whether nothing else is in it. A directory that only has
+/// such a name belongs to a user. A container that its last process removes meanwhile does not
+/// count.
 ///
 /// # Errors
 ///
@@ -158,7 +159,7 @@ pub fn lift_removed(directory: &Path) -> Result<bool> {
         }
     }
     for path in &removed {
-        // What cannot be cleared, and what came into it meanwhile, goes on above.
+        // Move containers that are in use or cannot be removed.
         if matches!(clear(path), Ok(Cleared::Removed)) {
             continue;
         }

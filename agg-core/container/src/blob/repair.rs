@@ -1,5 +1,5 @@
-//! Repairs: everything but the logs is made anew from the logs. Whatever is changed or removed is
-//! kept in a file beside it.
+//! Repairs: everything but the logs is made anew from the logs. A file that is changed or removed
+//! is kept under another name.
 
 use super::dir::{Dir, MANIFEST, ORDER, log_name, random};
 use super::examine::Examined;
@@ -17,7 +17,7 @@ use std::fs::{File, Permissions};
 use std::io::copy;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-/// Repairs `dir`; returns what was done.
+/// Repairs `dir`; returns descriptions of the changes.
 pub(crate) fn repair(dir: &Dir, logs: &[Examined], how: &Check) -> Result<Vec<String>> {
     let mut done = Vec::new();
     let order = match Sequencer::open(dir, 0o600, true) {
@@ -56,7 +56,7 @@ fn rebuild(
     };
     let _turn = order.manifest_turn()?;
     for log in logs.iter().filter(|log| log.end < log.length) {
-        // Only the end that a crash tore goes without a word about a loss.
+        // Without `salvage`, cut off nothing but a torn end.
         if log.is_sound() || how.salvage {
             salvage(dir, log, done)?;
             cut(dir, log, done)?;
@@ -83,14 +83,15 @@ fn rebuild(
         done.extend(lost.iter().map(accepted));
         seal_anew(dir, Manifest { logs: Vec::new(), index: None, ..manifest })?;
     } else {
-        // What the logs had when they were sealed stays known until the loss is accepted.
+        // Keep the sealed lengths of the logs until the loss is accepted.
         Manifest { index: None, ..manifest }.store(dir)?;
     }
     done.push("manifest and index: made anew from the logs".into());
     Ok(())
 }
 
-/// What a repair says of a log that was sealed and is not there as a whole any more.
+/// The description of a sealed log that is not whole any more, after a repair has accepted the
+/// loss.
 fn accepted(log: &SealedLog) -> String {
     let name = log_name(log.id);
     format!("{name}: bytes of the {} that it had when it was sealed are given up", log.length)
@@ -120,10 +121,10 @@ fn salvage(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     for frame in &log.behind {
         let data = data_of(&file, frame).map_err(|e| failed("pread", &e, &dir.path_of(&name)))?;
         let Frame { seq, last_seq, .. } = *frame;
-        // Nobody has mapped what is copied.
+        // Copied bytes are not mapped by any process.
         let kind = if frame.kind == Kind::Mapped { Kind::Data } else { frame.kind };
         let strips: &[Strip] = &frame.strips;
-        // A checksum that is there already also tells whether this very copy is right.
+        // The existing checksum also shows whether this very copy is right.
         if frame.flags & NO_DATA_CRC == 0 && aggio_base::checksum::crc32c(&data) != frame.data_crc {
             done.push(format!("{name}: the frame at byte {} has damaged data", frame.place));
             continue;
@@ -144,7 +145,7 @@ fn data_of(file: &File, frame: &Frame) -> std::io::Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Cuts off what is behind the last frame that a reader finds, and keeps it in a file.
+/// Cuts off the bytes behind the last frame that a reader finds, and keeps them in a file.
 fn cut(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     let name = log_name(log.id);
     let fail = |error: std::io::Error| failed("copy", &error, &dir.path_of(&name));
@@ -163,7 +164,7 @@ fn cut(dir: &Dir, log: &Examined, done: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Copies a part to a name under which nobody looks for it; what is no file only gets that name.
+/// Copies a part to a backup name; anything but a regular file is renamed to it.
 fn keep_copy(dir: &Dir, name: &str) -> Result<()> {
     let Ok(mut file) = dir.part(name, false) else { return keep(dir, name) };
     let backup = format!("backup.{:016x}.{name}", random()?);

@@ -1,5 +1,5 @@
-//! Which bytes of the logs a range of the file consists of: of all pieces that have a byte, the one
-//! with the highest sequence number supplies it.
+//! Resolves a range of the file to bytes of the logs: of all pieces that have a byte, the one with
+//! the highest sequence number supplies it.
 
 use aggio_base::{Extent, Result};
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 /// Bytes that were written, or became zeros, at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Which bytes of the file, already cut to what was asked for.
+    /// The range in the file, already cut to the requested one.
     pub(crate) extent: Extent,
     /// Number of the log and the place of the first byte there; `None` for zeros.
     pub(crate) source: Option<(u32, u64)>,
@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     exact: &mut dyn FnMut(&Piece) -> Result<u64>,
     found: &mut Vec<Found>,
 ) -> Result<()> {
-    // Pieces come run by run, each of which is sorted: merging is quicker than sorting.
+    // Pieces come run by run, and each run is sorted: merging is quicker than sorting.
     pieces.sort_by_key(|piece| (piece.extent.offset, piece.low));
     let mut answer = Answer { found, end: range.offset };
     let mut rest = pieces;
@@ -70,7 +70,7 @@ fn overlapping(pieces: &[Piece]) -> usize {
     count
 }
 
-/// Gives exact numbers to the pieces of a group whose bounds meet those of others.
+/// Gives exact numbers to the pieces of a group with bounds that overlap those of others.
 fn decide(group: &mut [Piece], exact: &mut dyn FnMut(&Piece) -> Result<u64>) -> Result<()> {
     if group.iter().all(|piece| piece.low == piece.high) {
         return Ok(());

@@ -28,7 +28,8 @@ pub(crate) struct Run {
     pub(crate) place_stride: u64,
     /// The sequence number of the first piece.
     pub(crate) seq: u64,
-    /// That of the last piece. Numbers ascend; they are consecutive unless pieces have frames.
+    /// The sequence number of the last piece. Numbers ascend; they are consecutive unless pieces
+    /// have frames.
     pub(crate) last_seq: u64,
 }
 
@@ -51,7 +52,7 @@ impl Run {
         self.place.checked_sub(self.head).filter(|_| self.head > 0)
     }
 
-    /// The sequence number of piece `k`, if the run itself tells.
+    /// The sequence number of piece `k`, if the run itself determines it.
     pub(crate) fn seq_of(&self, k: u64) -> Option<u64> {
         if k == 0 {
             return Some(self.seq);
@@ -98,7 +99,7 @@ impl Run {
         if self.count == 1 {
             return 0..1;
         }
-        // Counted from the lowest piece, of which there are `lower` entirely before the range.
+        // Counted from the lowest piece; the first `below` pieces end before the range.
         let (low, step) = (self.span().offset, self.stride.unsigned_abs());
         let until = |end: u64| (end.saturating_sub(low)).div_ceil(step).min(self.count);
         let below = until((range.offset + 1).saturating_sub(self.length));

@@ -18,7 +18,7 @@ pub(crate) struct Runs {
     spans: Spans,
 }
 
-/// Runs with one stride, sorted by what remains of their lowest start after division by it.
+/// Runs with one stride, sorted by the remainder of their lowest start divided by it.
 #[derive(Clone, Debug)]
 struct Comb {
     stride: u64,

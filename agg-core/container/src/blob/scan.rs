@@ -27,7 +27,7 @@ pub(crate) struct Scan<'a> {
     ahead: usize,
 }
 
-/// What the walk found.
+/// The result of a step.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// An intact frame.
@@ -135,8 +135,8 @@ impl<'a> Scan<'a> {
         Ok(frame.is_some_and(|frame| (frame.log, frame.place) != (log, place)))
     }
 
-    /// The header that begins here, if it is intact, whatever it belongs to and wherever its data
-    /// ends.
+    /// The header that begins here, if it is intact, even if it belongs to another log or place or
+    /// its data ends behind the file.
     fn header_here(&mut self) -> Result<Option<Frame>> {
         let left = self.length.saturating_sub(self.place);
         if left < HEADER as u64 {
@@ -180,7 +180,7 @@ pub(crate) fn detail(error: &Error) -> String {
     words.split(" (MPI_").next().unwrap_or_default().to_owned()
 }
 
-/// What a frame means for the file.
+/// The effect of a frame on the file.
 #[derive(Debug)]
 pub(crate) enum Meaning {
     /// Pieces, in the order in which they were written.

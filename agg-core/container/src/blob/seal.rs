@@ -1,5 +1,5 @@
-//! Sealing: whoever is the only one records what belongs to the container, so that readers need not
-//! look at every frame.
+//! Sealing: the only writer of a container records its logs in the manifest, so that readers need
+//! not scan every frame.
 
 use super::descriptors::Descriptors;
 use super::dir::Dir;
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Fewer frames are scanned faster than an index is written and made durable.
 const INDEXED: u64 = if cfg!(test) { 4 } else { 256 };
 
-/// Joins those who write. Who comes first makes the shared words right, after a crash by sealing
-/// what the crash left.
+/// Registers a writer. The first writer initialises the shared words; after a crash it seals the
+/// container for that.
 ///
 /// Unless `map` is set the shared words are not mapped even where they can be.
 pub(crate) fn arrive(dir: &Dir, map: bool) -> Result<Sequencer> {
@@ -51,15 +51,15 @@ fn take_part(dir: &Dir, order: &Sequencer) -> Result<()> {
         if order.load(Word::Ready)? == 1 {
             return Ok(());
         }
-        // Whoever was alone died before the words were right.
+        // The only writer died before the words were valid.
         order.leave()?;
         std::thread::sleep(Duration::from_millis(1 + u64::from(std::process::id() % 7)));
     }
 }
 
-/// Leaves those who write; who is the last seals.
+/// Unregisters a writer; the last one seals.
 pub(crate) fn leave(dir: &Dir, order: &Sequencer) -> Result<()> {
-    // Two who leave at the same time must not each see the other.
+    // Two writers that leave at the same time must not each see the other.
     order.leave()?;
     if !order.be_alone()? {
         return Ok(());
@@ -69,7 +69,7 @@ pub(crate) fn leave(dir: &Dir, order: &Sequencer) -> Result<()> {
     sealed.map(drop)
 }
 
-/// Brings the manifest up to date; the caller is the only one who writes.
+/// Brings the manifest up to date; the caller must be the only writer.
 pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     let files = Descriptors::new();
     let view = View::load(dir, &files)?;
@@ -80,7 +80,7 @@ pub(crate) fn seal(dir: &Dir) -> Result<Manifest> {
     store(dir, &view)
 }
 
-/// The same for all that the logs have now, whatever they had before; of the manifest all else
+/// The same with a scan of all logs, regardless of their previous lengths; the rest of the manifest
 /// stays.
 pub(crate) fn seal_anew(dir: &Dir, manifest: Manifest) -> Result<Manifest> {
     store(dir, &View::scanned(manifest, dir, &Descriptors::new())?)
@@ -105,7 +105,8 @@ fn store(dir: &Dir, view: &View) -> Result<Manifest> {
     };
     manifest.store(dir)?;
     if let Some(old) = old {
-        // Readers of the old manifest find the logs; a file that stays is ignored by its name.
+        // Readers of the old manifest find the logs. A leftover file is ignored because of its
+        // name.
         let _ = dir.remove(&old.name);
     }
     Ok(manifest)

@@ -1,5 +1,5 @@
-//! Intact frames behind a place of a log where none begins: a writer appends, so what a crash tore
-//! is the end of its log, and frames behind it mean that the log is damaged.
+//! Searches a log for intact frames behind a place where none begins. A writer appends, so a crash
+//! tears only the end of its log; frames behind that place mean that the log is damaged.
 
 use super::failed;
 use super::frame::{Frame, MAGIC};

@@ -24,12 +24,12 @@ pub(crate) enum Word {
     Truncations = 2,
     /// 1 while the other words are right.
     Ready = 3,
-    /// Frames that were completely written: grows with each, before the writer is told.
+    /// Frames that were completely written: grows with each, before the write returns.
     Done = 4,
     /// Number of growths begun and ended: odd while one is under way.
     Growths = 5,
-    /// 1 while somebody writes who cannot map the words, and then keeps neither `Size` nor `Done`:
-    /// each change would cost two requests.
+    /// 1 while there is a writer that cannot map the words. Such a writer maintains neither `Size`
+    /// nor `Done`, because each change would cost two requests.
     Uncounted = 6,
     /// Number of times that the size was begun and ended to be looked up in the logs.
     Counts = 7,
@@ -43,21 +43,21 @@ const BYTES: usize = 128;
 /// The bytes on which locks stand for something.
 #[derive(Clone, Copy, Debug)]
 enum Byte {
-    /// Shared by everyone who writes.
+    /// Shared by all writers.
     Presence = 0,
-    /// Held by whoever changes the size in a way that others must wait for.
+    /// Held while a process changes the size in a way that others must wait for.
     Turn = 8,
     /// Held while a word changes, where the file cannot be mapped.
     Words = 16,
-    /// Held while somebody replaces the manifest by one that follows from it.
+    /// Held while a process replaces the manifest by one that follows from it.
     Manifest = 24,
-    /// Shared by everyone who has the container open where it may become a set of files.
+    /// Shared by all processes that have the container open where it may become a set of files.
     Open = 32,
-    /// Shared by everyone who needs the parts, whatever becomes of the container's name.
+    /// Shared by all processes that need the parts, even after the container has lost its name.
     Parts = 40,
 }
 
-/// Sequence numbers, and what was so at that moment.
+/// Sequence numbers, and the state of the file when they were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The first number.
@@ -171,7 +171,7 @@ impl Sequencer {
         self.mapping.is_some()
     }
 
-    /// Whether everybody does, so that the words can be believed.
+    /// Whether all writers do, so that the words are valid.
     pub(crate) fn is_counted(&self) -> Result<bool> {
         Ok(self.is_counting() && self.load(Word::Uncounted)? == 0)
     }
@@ -193,7 +193,7 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Adds to a word; returns what it was.
+    /// Adds to a word; returns the previous value.
     pub(crate) fn add(&self, word: Word, n: u64) -> Result<u64> {
         match &self.mapping {
             Some(mapping) => Ok(mapping.word(word).fetch_add(n, Ordering::AcqRel)),
@@ -274,33 +274,33 @@ impl Sequencer {
         Ok(Turn { order: self, byte })
     }
 
-    /// Says that this description writes; waits for one who is alone.
+    /// Registers this description as a writer; waits while another one excludes writers.
     pub(crate) fn arrive(&self) -> Result<()> {
         self.lock(libc::F_RDLCK, Byte::Presence, true).map(drop)
     }
 
-    /// Tries to be the only one; `false` if others write.
+    /// Tries to be the only writer; `false` if there are others.
     pub(crate) fn be_alone(&self) -> Result<bool> {
         self.lock(libc::F_WRLCK, Byte::Presence, false)
     }
 
-    /// Says that this description has the container open; waits for one who makes a set of it.
+    /// Registers that this description has the container open; waits while a set is made of it.
     pub(crate) fn stay(&self) -> Result<()> {
         self.lock(libc::F_RDLCK, Byte::Open, true).map(drop)
     }
 
-    /// Tries to be the only one who has the container open, until this description is closed.
+    /// Tries to be the only description with the container open, until it is closed.
     pub(crate) fn close_for_others(&self) -> Result<bool> {
         self.lock(libc::F_WRLCK, Byte::Open, false)
     }
 
-    /// Says that the parts are needed until this description is closed; `false` if somebody removes
-    /// them just now.
+    /// Registers that the parts are needed until this description is closed; `false` if a process
+    /// is removing them.
     pub(crate) fn need_parts(&self) -> Result<bool> {
         self.lock(libc::F_RDLCK, Byte::Parts, false)
     }
 
-    /// Tries to be the only one who needs the parts, until this description is closed.
+    /// Tries to be the only description that needs the parts, until it is closed.
     pub(crate) fn take_parts(&self) -> Result<bool> {
         self.lock(libc::F_WRLCK, Byte::Parts, false)
     }
@@ -326,7 +326,7 @@ impl Sequencer {
         self.file.metadata().is_ok_and(|facts| facts.nlink() > 0)
     }
 
-    /// Says that this description does not write.
+    /// Ends the registration of this description as a writer.
     pub(crate) fn leave(&self) -> Result<()> {
         self.lock(libc::F_UNLCK, Byte::Presence, true).map(drop)
     }

@@ -1,4 +1,4 @@
-//! What an opened container shares with its readers and writers.
+//! The state that an opened container shares with its readers and writers.
 
 use super::dir::Dir;
 use super::hold::Hold;
@@ -8,22 +8,22 @@ use aggio_base::Result;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a container shares with its readers and writers.
+/// The state that a container shares with its readers and writers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) dir: Dir,
-    /// Whether this process made it: then it may write whatever the mode says, as after `open`.
+    /// Whether this process made it. It may write then regardless of the mode, as after `open`.
     pub(crate) made_here: bool,
     /// Whether the manifest and the directory's own name are durable.
     pub(crate) born: AtomicBool,
-    /// What says that it is needed while it has no name of the user's.
+    /// The hold that marks the container as in use while its name is hidden.
     pub(crate) made_with: OnceLock<Option<Hold>>,
     /// Where logs that are made from now on wait, if they do.
     pub(crate) stage: OnceLock<Stage>,
 }
 
 impl Shared {
-    /// What there is of a container that this process has made, or opened, in `dir`.
+    /// The state of a container in `dir` that this process has made or opened.
     pub(crate) fn new(dir: Dir, made_here: bool) -> Self {
         let born = AtomicBool::new(!made_here);
         Self { dir, made_here, born, made_with: OnceLock::new(), stage: OnceLock::new() }

@@ -3,7 +3,7 @@
 
 use aggio_base::Extent;
 
-/// The sorted ranges; the caller keeps what belongs to them in the same order.
+/// The sorted ranges. The caller keeps the values that belong to them in the same order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spans {
     starts: Vec<u64>,

@@ -20,7 +20,7 @@ pub struct Split<'a> {
     pub verify: bool,
     /// Called now and then with the bytes done and their total.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Where the hidden name is noted that the container has meanwhile.
+    /// Records the hidden name that the container has until it is complete.
     pub unfinished: &'a Unfinished,
 }
 
@@ -55,7 +55,7 @@ pub fn split(from: &Path, to: &Path, how: &Split<'_>) -> Result<()> {
     });
     how.unfinished.forget(&temporary, || {
         if made.is_err() {
-            // The error of the attempt is what counts.
+            // Report the original error.
             let _ = names::remove_tree(&temporary);
         }
     });
@@ -92,7 +92,7 @@ fn compare(file: &File, from: &Path, container: &Container, size: u64, step: u64
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < size {
-        // What is a hole in both is equal.
+        // Holes in both are equal.
         let in_file = holes::next_data(file, from, at)?.unwrap_or(size);
         at = in_file.min(reader.data_from(at)?);
         let n = step.min(size - at) as usize;

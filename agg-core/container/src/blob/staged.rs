@@ -1,6 +1,6 @@
 //! Logs that wait in a directory of the node until their container becomes a set of files, or they
-//! are drained into it. In the container such a log is a symbolic link: whoever opens, measures or
-//! removes the log there means the file behind the link.
+//! are drained into it. In the container such a log is a symbolic link. To open, measure or remove
+//! the log applies to the file behind the link.
 //!
 //! The name of that file says to which container it belongs, so that copies of the links lead to
 //! nothing. Only its writer changes it, and nobody maps it.
@@ -67,8 +67,8 @@ impl Dir {
         self.behind(&log_name(id)).is_some()
     }
 
-    /// What `look` finds of the file behind the log `name`; `None` if that is no staged log. One
-    /// that is not there is never taken for a log without bytes.
+    /// Runs `look` on the file behind the log `name`; `None` if that is no staged log. A missing
+    /// file is an error, never a log without bytes.
     fn staged<T>(
         &self,
         name: &str,
@@ -99,12 +99,13 @@ impl Dir {
         })
     }
 
-    /// What the file system knows about the staged log `name`; `None` if it is none.
+    /// Metadata of the staged log `name`; `None` if it is none.
     pub(crate) fn staged_stat(&self, name: &str) -> Result<Option<libc::stat>> {
         self.staged(name, |path| stat_at(self.file(), path).map(|facts| (facts, facts)))
     }
 
-    /// The file has been put there by whoever has made the link, and has no other name.
+    /// Fails unless the file belongs to the owner of the link or of the container, and has no other
+    /// name.
     fn require_own(&self, name: &str, facts: &libc::stat) -> Result<()> {
         let link = stat_at(self.file(), &c_name(name)?);
         let own = self.file().metadata().map_err(|e| failed("fstat", &e, self.path()))?;
@@ -130,7 +131,7 @@ impl Dir {
             .adopt(&file)
             .map_err(|error| failed("fchown", &error, &path))
             .and_then(|()| self.link(&target, name));
-        // The error of the attempt is what counts.
+        // Report the original error.
         linked.inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         Ok(file)
     }
@@ -163,7 +164,7 @@ impl Dir {
     }
 
     /// Moves the staged log `name` into the container. Returns the log there; `None` if it does not
-    /// wait. Who calls is its writer, or `is_ended` says of the file that it has none any more.
+    /// wait. The caller is its writer, or `is_ended` returns whether its writer has ended.
     pub(crate) fn drain_log(
         &self,
         name: &str,
@@ -171,7 +172,7 @@ impl Dir {
     ) -> Result<Option<File>> {
         let Some(path) = self.behind(name) else { return Ok(None) };
         let Some(from) = self.staged_part(name, libc::O_RDWR)? else { return Ok(None) };
-        // A log that has no writer never gets one: what is copied from now on is all of it.
+        // A log without a writer never gets one: it does not grow during the copy.
         if !is_ended(&from) {
             return Err(self.used(name));
         }
@@ -179,12 +180,12 @@ impl Dir {
         let to = self.new_part(&unfinished, 0o600)?;
         let fail = |error| failed("write", &error, &self.path_of(name));
         let drained = copy(&from, &to).map_err(fail).and_then(|()| {
-            // Its writer is known by it, in the file that it has from now on.
+            // Mark the new file as having a living writer.
             alive::keep(&to);
             self.rename(&unfinished, name)
         });
         if let Err(error) = drained {
-            // The error of the attempt is what counts.
+            // Report the original error.
             let _ = self.remove(&unfinished);
             return Err(error);
         }

@@ -1,5 +1,5 @@
-//! Summaries: a writer that ends says in the last frame of its log what the others hold, so that
-//! who seals the container need not look at the head of every frame.
+//! Summaries: the last frame of a closed log describes all the others, so that the process that
+//! seals the container need not read the header of every frame.
 
 use super::failed;
 use super::frame::{FILE_END, Frame, HEADER, Kind, Lengths};
@@ -15,14 +15,14 @@ use std::path::Path;
 const MAGIC: [u8; 8] = *b"aggiosum";
 /// Bytes behind the coded runs; the magic number ends them.
 const TRAILER: usize = 32;
-/// Fewer frames are looked at one by one as fast.
+/// A log with fewer frames gets no summary: a scan is as fast.
 const LEAST: u64 = if cfg!(test) { 4 } else { 16 };
-/// Writes without any order are not summed up: a writer remembers no more runs than these.
+/// The most runs of a summary: writes without any order get none.
 const MOST: usize = 1 << 14;
 /// Bytes of a summary at most: ten for each of the ten numbers of a run.
 const LONGEST: u64 = (HEADER + TRAILER + 100 * MOST) as u64;
 
-/// What the frames of a log hold, while its writer adds them.
+/// The summary of a log, while its writer adds frames.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     runs: Vec<Run>,
@@ -32,7 +32,7 @@ pub(crate) struct Summary {
     given_up: bool,
 }
 
-/// What a log holds, as its last frame tells.
+/// The content of a log, according to its summary.
 #[derive(Debug)]
 pub(crate) struct Told {
     /// The pieces of all frames.
@@ -46,14 +46,14 @@ pub(crate) struct Told {
 }
 
 impl Summary {
-    /// Takes in the next frame, whose header has the checksum `crc`.
+    /// Adds the next frame; `crc` is the checksum of its header.
     pub(crate) fn add(&mut self, frame: &Frame, crc: u32) {
         self.frames += 1;
         self.crc = aggio_base::checksum::crc32c_append(self.crc, &crc.to_le_bytes());
         if self.given_up {
             return;
         }
-        // Who writes has to know which bytes are changed in place.
+        // Readers have to find the bytes that are changed in place, which a summary does not list.
         if matches!(frame.kind, Kind::Mapped | Kind::Again) {
             return self.give_up();
         }
@@ -78,7 +78,7 @@ impl Summary {
         (self.given_up, self.runs) = (true, Vec::new());
     }
 
-    /// The data of the frame that says all this; `None` if that is not worth it.
+    /// The data of the summary frame; `None` if a summary is not worth it or not possible.
     pub(crate) fn encode(&self) -> Option<Vec<u8>> {
         if self.given_up || self.frames < LEAST {
             return None;
@@ -98,8 +98,8 @@ impl Summary {
     }
 }
 
-/// What the summary at the end of a log of `length` bytes tells, if there is a sound one; its runs
-/// are those of the log `number`.
+/// Reads the summary at the end of a log of `length` bytes, if there is a sound one; its runs are
+/// those of the log `number`.
 pub(crate) fn find(
     file: &File,
     path: &Path,
@@ -127,7 +127,7 @@ pub(crate) fn find(
     }))
 }
 
-/// What the bytes of a whole frame tell, if they are a sound summary at this place of the log `id`.
+/// Decodes the bytes of a whole frame, if they are a sound summary at this place of the log `id`.
 fn decode(bytes: &[u8], id: u64, place: u64) -> Option<Told> {
     let (head, data) = bytes.split_first_chunk::<HEADER>()?;
     let lengths = Lengths::of(head).ok()?;
@@ -193,8 +193,8 @@ mod tests {
     use proptest::prelude::*;
     use std::path::PathBuf;
 
-    /// A container whose second writer is still there, so that nobody has sealed it, and the log of
-    /// the first, who wrote these pieces and ended.
+    /// A container that is not sealed, because its second writer is still open, and the log of the
+    /// first writer, which wrote these pieces and closed.
     fn unsealed(
         place: &Path,
         pieces: &[(u64, usize)],

@@ -1,5 +1,5 @@
-//! Runs of which no byte is read any more, because newer ones have all of them: a program that
-//! writes the same place again and again leaves thousands.
+//! Finds runs that no read needs any more, because newer ones have all of their bytes: a program
+//! that writes the same place again and again leaves thousands.
 
 use super::run::Run;
 use aggio_base::Extent;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Separates the runs that reads need from those that newer runs cover.
 ///
-/// Only runs without gaps cover others. What is not known to be covered is needed.
+/// Only runs without gaps cover others. A run that may be needed counts as needed.
 pub(crate) fn split(runs: Vec<Run>) -> (Vec<Run>, Vec<Run>) {
     let mut oldest_last: Vec<usize> = (0..runs.len()).collect();
     if !do_overlap(&runs, &mut oldest_last) {

@@ -1,5 +1,5 @@
-//! Whether bytes behind the last intact frame of a log are what a writer leaves that was killed:
-//! such a frame was never acknowledged. All else is damage.
+//! Whether the bytes behind the last intact frame of a log are the unfinished frame of a killed
+//! writer, which was never acknowledged. Anything else is damage.
 
 use super::failed;
 use super::frame::{Frame, HEADER, Lengths, MAGIC, RUN};
@@ -27,7 +27,7 @@ pub(super) struct Tail<'a> {
     pub(super) place: u64,
 }
 
-/// What nobody has acknowledged.
+/// The kind of an end that was never acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Torn {
     /// The beginning of a frame.
@@ -36,8 +36,8 @@ pub(super) enum Torn {
     Room,
 }
 
-/// What the writer of a log left behind the place where the walk stopped; `None` for what no
-/// killed writer leaves.
+/// The kind of the bytes behind the place where the walk stopped; `None` for bytes that no killed
+/// writer leaves.
 pub(super) fn end_of(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<Option<Torn>> {
     let (place, log) = (stopped.place(), stopped.log());
     let len = stopped.length() - place;
@@ -45,13 +45,12 @@ pub(super) fn end_of(file: &File, path: &Path, stopped: &Scan<'_>) -> Result<Opt
 }
 
 impl Tail<'_> {
-    /// What they are; `None` for what no killed writer leaves, which may be a frame that was
-    /// changed.
+    /// Their kind; `None` for bytes that no killed writer leaves, such as a changed frame.
     pub(super) fn kind(&self) -> Result<Option<Torn>> {
         let mut head = [0; HEADER];
         let have = self.len.min(HEADER as u64) as usize;
         self.read(&mut head[..have], 0)?;
-        // A writer appends the header before or with what follows it.
+        // A writer appends the header before, or together with, the rest of the frame.
         if head.iter().all(|byte| *byte == 0) {
             return Ok(self.is_zeros()?.then_some(Torn::Room));
         }

@@ -33,14 +33,14 @@ pub(super) fn copy(
     by_hand(dir, &log, rest, to, offset + done)
 }
 
-/// How many bytes the kernel copied; whatever stopped it will stop others, too, who can say what it
-/// was.
+/// Copies in the kernel and returns the number of bytes. An error stops it without a report: the
+/// copy through memory meets the same error and reports it.
 fn in_kernel(log: &File, part: Part, to: &File, offset: u64) -> u64 {
     let mut done = 0;
     while done < part.len {
         let (mut place, mut there) =
             ((part.place + done) as libc::off64_t, (offset + done) as libc::off64_t);
-        // What does not fit into a `usize` is copied by the next call.
+        // The next call copies the bytes that do not fit into a `usize`.
         let len = usize::try_from(part.len - done).unwrap_or(usize::MAX);
         let (from, to) = (log.as_raw_fd(), to.as_raw_fd());
         // SAFETY: both offsets are `off64_t` of this function; no other memory is concerned.

@@ -33,7 +33,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes off what [`put_from`] appended.
+/// Takes a number off the front that [`put_from`] appended.
 pub(crate) fn take_from(bytes: &mut &[u8], base: u64) -> Option<u64> {
     let coded = take(bytes)?;
     Some(base.wrapping_add(coded >> 1 ^ (coded & 1).wrapping_neg()))

@@ -1,6 +1,6 @@
-//! Checksums of what is read: the data of a frame that a read covers as a whole, alone or with the
-//! reads before it, costs no request more; a frame of which only a part is read is read once as a
-//! whole where that is asked for.
+//! Checksums of data that is read. A frame that a read covers as a whole, alone or with the reads
+//! before it, costs no further request. A frame that is read only in part is read once as a whole
+//! if requested.
 
 use super::damaged;
 use super::descriptors::{Descriptors, read_failed};
@@ -20,7 +20,7 @@ const REMEMBERED: u64 = 4096;
 /// Frames that are remembered at most; then it begins anew.
 const MOST: usize = 1 << 16;
 
-/// What was read and found right.
+/// The frames that were read and found right.
 #[derive(Debug, Default)]
 pub(super) struct Verifier {
     state: Mutex<State>,
@@ -30,7 +30,7 @@ pub(super) struct Verifier {
 struct State {
     /// Frames that are right, by log and place.
     right: HashSet<(u64, u64)>,
-    /// Of each log the frame of which the first bytes were read.
+    /// For each log, the frame that is being read from its beginning.
     begun: HashMap<u64, Begun>,
     /// Where the data of frames begins, by log and place: of frames that were read from elsewhere.
     starts: HashMap<(u64, u64), u64>,
@@ -54,7 +54,7 @@ struct Logs<'a> {
 }
 
 impl Verifier {
-    /// Leaves out what was found right before: of that no header need be read.
+    /// Skips the check of frames that were found right before: no header is read for them.
     pub(super) fn pass_over(&self, wanted: &mut [Wanted<'_>]) {
         let state = self.state();
         if state.right.is_empty() {
@@ -65,12 +65,12 @@ impl Verifier {
         }
     }
 
-    /// Checks what was read just now; the parts are sorted by log and place. With `always` also
-    /// frames of which only a part was read.
+    /// Checks the parts that were just read; they are sorted by log and place. With `always`, also
+    /// checks frames that were read only in part.
     ///
     /// # Errors
     ///
-    /// `EIO` that names the log and the bytes whose checksum is wrong.
+    /// `EIO` that names the log and the bytes with a wrong checksum.
     pub(super) fn check(
         &self,
         dir: &Dir,
@@ -169,8 +169,8 @@ impl Begun {
             self.next += part.into.len() as u64;
             if self.next == self.head.data + self.head.data_len {
                 if self.crc != self.head.data_crc {
-                    // Others may have changed the caller's memory meanwhile: what is stored
-                    // decides.
+                    // Other threads may have changed the caller's memory meanwhile: the stored
+                    // bytes decide.
                     logs.look_at_all(part.id, &self.head)?;
                     parts.iter_mut().try_for_each(|part| logs.read(part))?;
                 }
@@ -195,7 +195,7 @@ impl Logs<'_> {
             Err(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
                 Err(read_failed(self.dir, part.id, &error))
             }
-            // Of a log that ends there nothing was read, and zeros are no frame.
+            // A log that ends there gives zeros, which are no frame.
             _ => Head::of(&bytes, part.id, part.frame)
                 .ok_or_else(|| self.no_frame(part.id, part.frame)),
         }

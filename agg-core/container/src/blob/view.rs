@@ -1,5 +1,5 @@
-//! What a container holds, as far as it was looked at: the sealed part from its index, the rest
-//! from the frames of the logs.
+//! The content of a container, as far as it was read: the sealed part from its index, the rest from
+//! the frames of the logs.
 
 use super::descriptors::Descriptors;
 use super::dir::{Dir, log_name};
@@ -60,7 +60,7 @@ impl View {
         Self::of(Manifest::load(dir)?, dir, files)
     }
 
-    /// The content of `dir`, whose manifest is this one.
+    /// The content of `dir` with this manifest.
     pub(crate) fn of(manifest: Manifest, dir: &Dir, files: &Descriptors) -> Result<Self> {
         if let Some(view) = Self::indexed(&manifest, dir, files)? {
             return Ok(view);
@@ -89,7 +89,7 @@ impl View {
         Ok((!view.stale).then_some(view))
     }
 
-    /// Whether the index, if one is used, tells where the frames of all pieces begin.
+    /// Whether the index, if one is used, records where the frames of all pieces begin.
     pub(crate) fn knows_frames(&self) -> bool {
         self.index.as_ref().is_none_or(|index| index.frames)
     }
@@ -185,7 +185,7 @@ impl View {
                     }
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
-                    // Whoever had sealed pages mapped has ended.
+                    // The processes that had sealed pages mapped have ended.
                     if frame.kind == Kind::Mapped && frame.place >= sealed {
                         self.homes.push(pages_of(&frame));
                     }
@@ -220,7 +220,7 @@ impl View {
         if self.index.is_some() { self.manifest.epoch } else { 0 }
     }
 
-    /// Takes in a whole log, of which nothing was seen yet, as its summary tells it.
+    /// Takes in a whole log from its summary; none of its frames was read before.
     fn believe(&mut self, log: u32, length: u64, told: Told) {
         let oldest = self.oldest();
         self.stale |= told.runs.iter().any(|run| run.seq < oldest);
@@ -258,7 +258,7 @@ impl View {
         }
     }
 
-    /// The size: that of the last truncation, or the end of what was written behind it later.
+    /// The size: that of the last truncation, or the end of later writes behind it.
     fn count_size(&self, dir: &Dir, files: &Descriptors) -> Result<u64> {
         let Some(last) = self.events.last_truncate() else {
             return Ok(self.live.all().map(|run| run.span().end()).max().unwrap_or(0));
@@ -313,7 +313,7 @@ impl View {
         self.size.unwrap_or(0)
     }
 
-    /// Whether the manifest tells about all that is there.
+    /// Whether the manifest covers all bytes of all logs.
     pub(crate) fn is_sealed(&self) -> bool {
         let told = |log: &LogState| {
             self.manifest.log(log.id).is_some_and(|sealed| sealed.length == log.length)
@@ -401,12 +401,13 @@ impl View {
     }
 }
 
-/// Whether no frame begins where the walk stopped though there are others behind that place, or
-/// though its writer has ended and left what no killed writer leaves.
+/// Whether the log is damaged where the walk stopped: there are intact frames behind that place, or
+/// the writer has ended and left bytes that no killed writer leaves.
 fn is_damaged(file: &File, path: &Path, stopped: &Scan<'_>, was_complete: bool) -> Result<bool> {
     let mut scan = Scan::new(file, path, stopped.log(), stopped.place())?;
     let may_be_torn = !scan.is_foreign()? && search::first(file, path, &mut scan)?.is_none();
-    // Of a living writer a frame may be seen in any state; behind what was sealed nothing need be.
+    // A living writer may show a frame in any state; behind the sealed part of a log, any end is
+    // accepted.
     let is_open = was_complete || !alive::is_abandoned(file);
     if may_be_torn && (is_open || torn::end_of(file, path, stopped)?.is_some()) {
         return Ok(false);

@@ -17,8 +17,8 @@ use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Writes to a container. Every writer has a log of its own; what it wrote is seen by readers that
-/// are refreshed afterwards.
+/// Writes to a container. Every writer has a log of its own; readers see its writes after a
+/// refresh.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
@@ -149,12 +149,13 @@ impl Writer {
         if self.order.is_mapped()? { self.write_in_place(&frame) } else { Ok(()) }
     }
 
-    /// Appends the frame to the log and raises the size; what others had done before. `None`, and
-    /// nothing was appended, if bytes of the file may be changed in memory.
+    /// Appends the frame to the log and raises the size. Returns the state of the size's changes
+    /// before. Returns `None`, with nothing appended, if bytes of the file may be changed in
+    /// memory.
     fn put(&self, frame: &Frame<'_>) -> Result<Option<Changes>> {
         let mut log = self.log();
         let mut before = self.changes_beside(0)?;
-        // A frame with these numbers would be newer than what was mapped until then.
+        // A frame with these numbers would be newer than the pages that were mapped until then.
         let taken = self.order.take(frame.pieces)?;
         if taken.mapped {
             return Ok(None);
@@ -165,12 +166,12 @@ impl Writer {
         Ok(Some(before))
     }
 
-    /// Makes sure that neither a growth nor a size that somebody set leaves out a frame that did
-    /// not know of it.
+    /// Makes sure that neither a concurrent growth nor a concurrent count of the size leaves out
+    /// the frame.
     fn settle(&self, frame: &Frame<'_>, before: &Changes) -> Result<()> {
-        // Either this write sees the growth, or the growth sees the size, or the frame where sizes
-        // are not kept; and who counts sees the frame, or this write sees that the size was
-        // counted.
+        // Either this write sees the growth, or the growth sees the size (or the frame, where sizes
+        // are not kept). Either a count of the size sees the frame, or this write sees that the
+        // size was counted.
         fence(Ordering::SeqCst);
         if before.is_quiet() && self.changes()? == *before {
             return Ok(());
@@ -186,8 +187,8 @@ impl Writer {
         let grown = before.growths % 2 == 1 || now.growths != before.growths;
         // Where bytes may be changed in memory, they are stored in place afterwards.
         if grown && !self.order.is_mapped()? {
-            // A growth that did not know of these bytes may have cut them off: they come after it.
-            // So may one that believed a size without them, which somebody had counted.
+            // A growth without these bytes may have cut them off, and so may a growth that relied
+            // on a counted size without them: they come after it.
             self.append_frame(&mut log, frame)?;
         }
         // Odd numbers are left by those that were killed in the middle of it.
@@ -211,7 +212,7 @@ impl Writer {
         self.completed()
     }
 
-    /// A frame was completely written.
+    /// Counts a frame that was completely written.
     fn completed(&self) -> Result<()> {
         if self.order.is_counting() { self.order.add(Word::Done, 1).map(drop) } else { Ok(()) }
     }
@@ -254,31 +255,31 @@ impl Writer {
         self.log().id()
     }
 
-    /// Says which id its log shall have, before anything is written.
+    /// Sets the id of its log, before anything is written.
     pub(crate) fn name_log(&self, id: u64) {
         self.log().call(id);
     }
 
-    /// Makes durable what this writer wrote.
+    /// Makes all writes of this writer durable.
     ///
     /// # Errors
     ///
     /// If something could not be stored; then every later call fails as well, because the kernel
-    /// forgets what it could not store.
+    /// discards data that it could not store.
     pub fn sync(&self) -> Result<()> {
         self.shared.sync_birth()?;
         self.log().sync(&self.shared.dir)?;
         self.sync_changed()
     }
 
-    /// Ends without a word, as a process that is killed, or as a child that shares it with its
-    /// parent, which goes on: nothing is sealed, and locks stay as long as anybody has them.
+    /// Ends without closing, like a process that is killed, or a child that shares the writer with
+    /// its parent: nothing is sealed, and locks stay as long as any process has them.
     pub fn abandon(mut self) {
         self.closed = true;
     }
 
-    /// Ends writing. The last writer seals the container: its index is merged and its manifest says
-    /// what belongs to it.
+    /// Ends writing. The last writer seals the container: it merges the index and records the parts
+    /// in the manifest.
     ///
     /// # Errors
     ///
@@ -297,7 +298,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if !self.closed {
-            // Nobody asked for the result; without a seal readers scan the logs.
+            // The result cannot be returned; without a seal readers scan the logs.
             let _ = self.leave();
         }
     }

@@ -1,6 +1,6 @@
-//! Where files are for a moment while names change in steps: in a directory beside them, under the
-//! names that they have or get. Nobody ever removes the only name of a file there: what a killed
-//! process leaves is put back.
+//! A directory beside files that has them for a moment, under their old or new names, while names
+//! change in steps. The only name of a file is never removed there: the remains of a killed process
+//! are put back.
 
 use super::{Cleared, failed, fresh_name, is_same, parent_of, rename_new, try_lock};
 use aggio_base::{Error, ErrorClass, Result};
@@ -18,7 +18,7 @@ const PREFIX: &str = ".aggio-aside-";
 #[derive(Debug)]
 pub struct Aside {
     path: PathBuf,
-    /// Has the lock that says that somebody is at work.
+    /// Has the lock that marks the directory as in use.
     _folder: File,
 }
 
@@ -32,18 +32,18 @@ impl Aside {
     /// Makes one beside `path`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn make(path: &Path) -> Result<Self> {
         let own = parent_of(path).join(fresh_name()?.replace(".aggio-", PREFIX));
         let made = DirBuilder::new().mode(0o700).create(&own);
         made.map_err(|error| failed("mkdir", &error, &own))?;
         let folder = open(&own).inspect_err(|_| drop(std::fs::remove_dir(&own)))?;
-        // Where it cannot be locked, nobody removes what has another name as well.
+        // Without the lock, `put_back` keeps a second name of a file unless its first one is back.
         let _ = try_lock(&folder);
         Ok(Self { path: own, _folder: folder })
     }
 
-    /// The path of what is called `name` there.
+    /// The path of the entry `name` there.
     pub fn path_of(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)
     }
@@ -51,7 +51,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // What is in it still, an error has named.
+        // An error has named any file that is still in it.
         let _ = std::fs::remove_dir(&self.path);
     }
 }
@@ -62,11 +62,11 @@ fn open(path: &Path) -> Result<File> {
     how.open(path).map_err(|error| failed("open", &error, path))
 }
 
-/// Gives what is in the directory `path`, whose name is one of [`Aside`]s, its names back; second
-/// names of files go.
+/// Gives the files in the directory `path`, which is an [`Aside`], their names back; removes second
+/// names of files.
 ///
 /// # Errors
-/// If somebody else has a name, if nobody can know whether a second name is needed, or the system
+/// If a name is taken, if nobody can know whether a second name is needed, or if the system
 /// refuses: then the rest stays there.
 pub fn put_back(path: &Path) -> Result<Cleared> {
     let folder = open(path)?;
@@ -74,7 +74,7 @@ pub fn put_back(path: &Path) -> Result<Cleared> {
     if locked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
         return Ok(Cleared::Needed);
     }
-    // Whatever has its path meanwhile.
+    // This directory, even if another one has its path now.
     let inside = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     let (mut back, mut kept) = (Vec::new(), Vec::new());
     let entries = std::fs::read_dir(&inside).map_err(|error| failed("readdir", &error, path))?;
@@ -94,7 +94,8 @@ pub fn put_back(path: &Path) -> Result<Cleared> {
     Ok(if back.is_empty() { Cleared::Removed } else { Cleared::PutBack(back) })
 }
 
-/// Whether `from` has the name `to` again; otherwise it has a further one, and needed none here.
+/// Gives `from` the name `to` again and returns true, or removes it and returns false if the file
+/// has another name.
 fn restore(from: &Path, to: &Path, locked: bool) -> Result<bool> {
     let facts = from.symlink_metadata().map_err(|error| failed("stat", &error, from))?;
     let is_second = facts.is_file() && facts.nlink() > 1;
@@ -111,7 +112,7 @@ fn restore(from: &Path, to: &Path, locked: bool) -> Result<bool> {
     Ok(false)
 }
 
-/// The error for what cannot have its name back.
+/// The error for a file that cannot have its name back.
 fn replaced(kept: &Path) -> Error {
     let words = "a killed process moved it here to replace it, and its name is taken; nothing is \
                  removed: give it another name, or remove it";

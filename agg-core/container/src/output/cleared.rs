@@ -1,15 +1,15 @@
-//! What became of something that a killed process may have left.
+//! The result of clearing a remain of a killed process.
 
 use std::path::PathBuf;
 
-/// What clearing a remain did.
+/// The result of clearing a remain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cleared {
     /// It is gone.
     Removed,
-    /// What had another name for a moment has its own again: these.
+    /// Files with temporary names have their own names again: these.
     PutBack(Vec<PathBuf>),
-    /// Nothing: somebody needs it.
+    /// Nothing: a process needs it.
     Needed,
 }
 

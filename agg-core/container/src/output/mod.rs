@@ -107,8 +107,8 @@ impl<'a> Output<'a> {
         &self.to
     }
 
-    /// Gives it the permissions `mode` of what it is made of, of set-id bits those that
-    /// [`kept_mode`] lets it keep.
+    /// Gives it the permissions `mode` of its source, with only the set-id bits that [`kept_mode`]
+    /// lets it keep.
     ///
     /// # Errors
     /// If the system refuses.
@@ -118,12 +118,11 @@ impl<'a> Output<'a> {
         self.file.set_permissions(mode).map_err(|error| failed("fchmod", &error, &self.to))
     }
 
-    /// Gives it its name, durably. What has that name is replaced if `replace` and it is an
-    /// ordinary file.
+    /// Gives it its name, durably. An ordinary file of that name is replaced if `replace` is set.
     ///
     /// # Errors
-    /// `EEXIST` if something has the name that must not be replaced; what the system says. Then
-    /// there is no such file.
+    /// `EEXIST` if the name belongs to something that must not be replaced; otherwise the error of
+    /// the system call. The file does not exist then.
     pub fn publish(mut self, replace: bool) -> Result<()> {
         require_vacant(&self.to, replace)?;
         let unfinished = self.unfinished;
@@ -152,7 +151,7 @@ impl<'a> Output<'a> {
         let found = self.to.symlink_metadata();
         let found = found.map_err(|error| failed("stat", &error, &self.to))?;
         let own = self.file.metadata().map_err(|error| failed("fstat", &error, &self.to))?;
-        // Another file of this user is what another command has published since.
+        // Another file of this user was published by another command since.
         if is_same(&own, &found) || found.is_file() && found.uid() == own.uid() {
             return Ok(());
         }
@@ -164,13 +163,13 @@ impl<'a> Output<'a> {
 impl Drop for Output<'_> {
     fn drop(&mut self) {
         let Some(hidden) = self.hidden.as_ref().filter(|_| !self.kept) else { return };
-        // After success there is none, after a failure that is the one that counts.
+        // After success there is none; after a failure, report that failure.
         self.unfinished.forget(hidden, || drop(std::fs::remove_file(hidden)));
     }
 }
 
-/// Locks a file for as long as it is being made, which tells [`clear_unfinished`] that somebody
-/// needs it. Without locks on the file system nobody clears anything there.
+/// Locks a file for as long as it is being made, so that [`clear_unfinished`] keeps it. Without
+/// locks on the file system nothing is cleared there.
 fn lock(file: &File) -> bool {
     try_lock(file).is_ok()
 }
@@ -183,8 +182,8 @@ fn try_lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Removes the file `path`, whose name is one that files have while they are made, unless somebody
-/// is making it; whether it is gone.
+/// Removes the unfinished file `path`, which has a hidden name, unless a process is making it;
+/// returns whether it is gone.
 ///
 /// # Errors
 /// If it is not an ordinary file, or cannot be opened or removed.
@@ -212,7 +211,7 @@ pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// By which a file is reached that has no name.
+/// The path of a file without a name.
 fn link_to(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -26,7 +26,7 @@ fn is_refused(error: &io::Error) -> bool {
 /// Gives `from` the name `to`, which nobody has.
 ///
 /// # Errors
-/// `EEXIST` if something has the name; what the system says.
+/// `EEXIST` if the name is taken; otherwise the error of the system call.
 pub fn rename_new(from: &Path, to: &Path) -> Result<()> {
     match rename_with(from, to, libc::RENAME_NOREPLACE) {
         Ok(()) => Ok(()),
@@ -42,13 +42,13 @@ fn rename_plainly(from: &Path, to: &Path) -> Result<()> {
         return Err(exists());
     }
     if std::fs::symlink_metadata(from).is_ok_and(|facts| facts.is_dir()) {
-        // Of what appears meanwhile, a directory replaces nothing but an empty directory.
+        // If the name is taken meanwhile, the call replaces nothing but an empty directory.
         return std::fs::rename(from, to).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOTEMPTY | libc::ENOTDIR | libc::EEXIST) => exists(),
             _ => failed("rename", &error, to),
         });
     }
-    // A second name is never given to what has that name already.
+    // The call fails if the name is taken.
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from).map_err(|error| failed("unlink", &error, from)),
         Err(error) if has_one_name(&error) => rename_over_own(from, to),
@@ -76,7 +76,7 @@ fn rename_over_own(from: &Path, to: &Path) -> Result<()> {
     }
     std::fs::rename(from, to).map_err(|error| {
         if is_own() {
-            // The error of the attempt is what counts.
+            // Report the original error.
             let _ = std::fs::remove_file(to);
         }
         failed("rename", &error, to)
@@ -96,14 +96,14 @@ pub(crate) fn exchange(from: &Path, to: &Path) -> Result<()> {
     let kept = aside.path_of(to.file_name().ok_or_else(nameless)?);
     std::fs::rename(to, &kept).map_err(|error| failed("rename", &error, to))?;
     if let Err(error) = rename_new(from, to) {
-        // The error of the attempt is what counts.
+        // Report the original error.
         let back = rename_new(&kept, to);
         return Err(if back.is_ok() { error } else { left_at(&kept, &error) });
     }
     rename_new(&kept, from).map_err(|error| left_at(&kept, &error))
 }
 
-/// The error that says where something is that could not have its name back.
+/// The error that says where a file is that could not have its name back.
 fn left_at(kept: &Path, error: &Error) -> Error {
     let words = format!("{error}; what is replaced is called {} now", kept.display());
     Error::new(error.class(), words).with_errno(error.errno())

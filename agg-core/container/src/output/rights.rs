@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
-/// Whose file is copied.
+/// The owner and group of the file that is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The owner.
@@ -20,14 +20,14 @@ pub struct Source {
 }
 
 impl Source {
-    /// That of an ordinary file.
+    /// The owner and group of an ordinary file.
     pub fn of(file: &Metadata) -> Self {
         Source { uid: file.uid(), gid: file.gid() }
     }
 }
 
-/// What a copy that has been made, `copy`, may have of `mode`: set-id bits only if it belongs to
-/// the owner, and for the group's bit to the group, of the source.
+/// The bits of `mode` that the finished copy `copy` may have: set-id bits only if it belongs to the
+/// owner of the source, and the group's bit only if it has the group, too.
 pub fn kept_mode(mode: u32, source: Source, copy: &Metadata) -> u32 {
     let is_owners = copy.uid() == source.uid;
     let mut kept = mode & 0o7777;

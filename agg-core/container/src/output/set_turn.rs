@@ -1,5 +1,5 @@
-//! One process at a time gives the files of a set their names: two that did it at once would leave
-//! a set of which some files are the one's and some the other's.
+//! The turn of a process that gives the files of a set their names: two processes at once could
+//! leave a set with files of both.
 
 use super::{failed, parent_of};
 use aggio_base::{Error, ErrorClass, Result};

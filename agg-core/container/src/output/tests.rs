@@ -1,4 +1,4 @@
-//! Files that are made: names, rights, and what is left of them.
+//! Files that are made: names, rights and remains.
 
 use super::*;
 use std::io::Write;
@@ -92,7 +92,8 @@ fn what_is_unfinished_is_removed_when_the_process_is_asked_to_end() {
     std::fs::write(tree.join("part"), b"x").unwrap();
     unfinished.remove_all();
     assert_eq!(names(place.path()), [] as [&str; 0]);
-    // Nothing is published any more: the process ends, with it the lock that is held for ever.
+    // Nothing is published any more: the process ends, and with it the lock, which is never
+    // released.
     std::mem::forget(output);
 }
 

@@ -1,10 +1,9 @@
-//! What a process has under hidden names and must take away if it is asked to end.
+//! The hidden names that a process must remove if it is asked to end.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Hidden names of this process. Whoever catches signals calls
-/// [`remove_all`](Unfinished::remove_all).
+/// Hidden names of this process. Its signal handling calls [`remove_all`](Unfinished::remove_all).
 #[derive(Debug, Default)]
 pub struct Unfinished(Mutex<Vec<PathBuf>>);
 
@@ -15,7 +14,7 @@ impl Unfinished {
     }
 
     fn names(&self) -> MutexGuard<'_, Vec<PathBuf>> {
-        // Nothing is left half done by who panics here.
+        // A panic under this lock leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,7 +60,7 @@ impl Unfinished {
                 }
             }
         }
-        // For ever: who waits for the lock would make something anew.
+        // Never released: a thread that waits for the lock would make something anew.
         std::mem::forget(names);
     }
 }

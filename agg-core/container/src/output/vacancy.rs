@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Nothing has the name `to`, or an ordinary file that may be replaced.
+/// Fails unless the name `to` is free, or belongs to an ordinary file that may be replaced.
 ///
 /// # Errors
 /// `EEXIST` if something has it, which the error names unless it is an ordinary file.

@@ -1,4 +1,4 @@
-//! Of bytes that several ranks have written, which one has written them last.
+//! Finds the rank that wrote last, for bytes that several ranks have written.
 
 use super::Moment;
 use aggio_base::extent::Extent;
@@ -16,8 +16,8 @@ pub struct Written {
 const WORDS: usize = 6;
 
 impl Written {
-    /// What there is of `all` in some parts of the file, `count` of them: ranges in order, apart,
-    /// each with the number of its part. What goes on as it began is one.
+    /// Cuts `all` to some parts of the file. `parts` are ranges in order, apart, each with the
+    /// number of its part, out of `count` parts. Pieces that continue a strip are joined to it.
     pub fn by_part(
         all: impl Iterator<Item = (Extent, Moment)>,
         parts: &[(Extent, usize)],
@@ -67,7 +67,7 @@ impl Written {
     }
 }
 
-/// What ranks wrote to a part of the file, in their order.
+/// The writes to a part of the file, in the order of the ranks.
 #[derive(Debug)]
 pub struct Contest {
     ranks: Vec<Vec<Written>>,

@@ -2,7 +2,8 @@
 //! belong.
 //!
 //! Bytes are copied once, into memory in large parts. Where they belong is kept as strips: pieces
-//! of one length at equal distances cost as much as one piece, whatever calls they came from.
+//! of one length at equal distances cost as much as one piece, even if they came from several
+//! calls.
 
 mod contest;
 mod moment;
@@ -79,7 +80,7 @@ impl Pending {
         self.bytes == 0
     }
 
-    /// Bytes of memory for what is not data.
+    /// Bytes of memory for bookkeeping, without the data.
     pub fn bookkeeping(&self) -> usize {
         self.runs.capacity() * size_of::<Run>() + self.moments.memory()
     }
@@ -150,12 +151,13 @@ impl Pending {
         *self = older;
     }
 
-    /// All bytes are in the file now, but for those of `last`; they are kept all the same.
+    /// Records that all bytes are in the file, except those of `last`; they are kept all the same.
     pub fn note_saved(&mut self, last: Extent) {
         self.saved = Saved::upto(self.bytes, last);
     }
 
-    /// All bytes are to be written, although some have been: others may have come after them.
+    /// Records that all bytes are to be written, even those written before: others may have come
+    /// after them.
     pub fn note_unsaved(&mut self) {
         self.saved = Saved::default();
     }
@@ -183,7 +185,7 @@ impl Pending {
         Ok(taken)
     }
 
-    /// Gives up the bytes: what is left says only where they belong and when they were written.
+    /// Drops the bytes; their places and moments stay.
     pub fn without_data(mut self) -> Self {
         self.parts.clear();
         self.spilled = 0;
@@ -247,7 +249,7 @@ impl Pending {
         self.runs.iter().flat_map(Run::pieces)
     }
 
-    /// What is kept at `position` and behind it.
+    /// The runs at `position` and behind it.
     fn runs_from(&self, position: u64) -> Vec<Run> {
         let first = self.runs.partition_point(|run| run.end() <= position);
         let mut runs = Vec::with_capacity(self.runs.len() - first);

@@ -16,7 +16,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Of the collective write with this number, the first one being 1.
+    /// The moment of the collective write with this number, the first one being 1.
     pub fn of_call(number: u64) -> Self {
         Self { epoch: 2 * number, time: 0 }
     }

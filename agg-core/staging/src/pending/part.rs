@@ -6,15 +6,15 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// Memory of its own, zeros at first, which the kernel gives when it is used; or a file, whose
-/// pages the kernel stores and fetches as it needs the memory.
+/// Memory of its own: zeros at first, allocated by the kernel when it is used; or the pages of a
+/// file, which the kernel stores and fetches as it needs the memory.
 #[derive(Debug)]
 pub(super) struct Part {
     start: NonNull<u8>,
     len: usize,
     used: usize,
-    /// Of what has been filled, if it is in a file: a page that could not be stored comes back with
-    /// other bytes.
+    /// Checksums of the filled bytes, if they are in a file: a page that could not be stored comes
+    /// back with other bytes.
     checksums: Option<Vec<Stretch>>,
 }
 
@@ -62,9 +62,9 @@ impl Part {
         Ok(Self { start, len, used: 0, checksums })
     }
 
-    /// Tells the kernel something about the memory; what it answers does not matter.
+    /// Gives the kernel advice about the memory; a failure does not matter.
     fn advise(&self, advice: i32) {
-        // SAFETY: it is the memory of this part, of which no advice given here changes a byte.
+        // SAFETY: it is the memory of this part, and no advice given here changes a byte of it.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 
@@ -73,8 +73,8 @@ impl Part {
         self.checksums.is_some()
     }
 
-    /// Nobody looks at the bytes for a while: those of a file are not counted as memory of this
-    /// process until then.
+    /// Call when the bytes are not needed for a while: those of a file are not counted as memory of
+    /// this process until then.
     pub(super) fn rest(&self) {
         if self.is_in_file() {
             self.advise(libc::MADV_DONTNEED);
@@ -105,7 +105,7 @@ impl Part {
         is_whole && copied && self.checksums.iter().flatten().all(|stretch| other.has(*stretch))
     }
 
-    /// What has been put in.
+    /// The bytes that were put in.
     fn filled(&self) -> &[u8] {
         // SAFETY: the range has been filled, and nobody changes it while there are references to
         // the part.
@@ -168,7 +168,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and whoever used its bytes has ended.
+        // SAFETY: it was mapped with this length, and its bytes are no longer used.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

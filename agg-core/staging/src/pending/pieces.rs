@@ -1,4 +1,4 @@
-//! What is kept in the order of the file, each byte once.
+//! The pending bytes in the order of the file, each byte once.
 
 use super::run::Run;
 use super::saved::Saved;
@@ -80,7 +80,7 @@ pub(super) fn outside(runs: &[Run], extents: &[Extent]) -> Vec<Run> {
     left
 }
 
-/// The parts of `runs` that are not saved, and of the others those in `again`, whose extents are in
+/// The parts of `runs` that are not saved, and the saved parts in `again`, which has extents in
 /// order and apart.
 pub(super) fn chosen(runs: &[Run], saved: &Saved, again: &[Extent]) -> Vec<Run> {
     let mut all = Vec::with_capacity(runs.len());
@@ -120,7 +120,7 @@ fn each_meeting<T>(sorted: &mut [T], extent: impl Fn(&T) -> Extent, mut act: imp
     }
 }
 
-/// Adds what is left of each of some pieces when those at later positions have been put over it.
+/// Adds the parts of some pieces that pieces at later positions do not cover.
 fn newest(together: &mut [Piece], all: &mut Vec<Run>) {
     if let [one] = together {
         all.push(Run::one(*one));

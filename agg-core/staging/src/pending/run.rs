@@ -4,11 +4,11 @@ use super::pieces::Piece;
 use aggio_base::extent::Extent;
 use aggio_container::blob::Strip;
 
-/// Pieces of the file whose bytes lie behind each other in one part.
+/// Pieces of the file with bytes behind each other in one part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) strip: Strip,
-    /// Of the first byte.
+    /// The position of the first byte.
     pub(super) position: u64,
 }
 
@@ -23,7 +23,7 @@ impl Run {
         self.strip.count == 1
     }
 
-    /// Takes in a piece whose bytes lie behind these, if it goes on in the file.
+    /// Takes in a piece if it continues these in the file; its bytes lie behind theirs.
     pub(super) fn extend(&mut self, extent: Extent) -> bool {
         if self.is_one() && self.strip.start + self.strip.length == extent.offset {
             self.strip.length += extent.len;

@@ -1,5 +1,4 @@
-//! Which of the bytes that are kept are in the file already, because this rank wrote them by
-//! itself.
+//! The pending bytes that are in the file already, because this rank wrote them by itself.
 
 use super::pieces::Piece;
 use aggio_base::extent::Extent;
@@ -7,7 +6,7 @@ use aggio_base::extent::Extent;
 /// The bytes at the first positions, but for those of `left`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Saved {
-    /// The first position whose byte is not saved.
+    /// The first position that is not saved.
     upto: u64,
     left: Extent,
 }
@@ -23,15 +22,15 @@ impl Saved {
         self.upto == 0
     }
 
-    /// The position from which on everything is to be written, and nothing before, if what is saved
-    /// is written again in `again` only.
+    /// The position of the first byte to be written, if everything from there on and nothing before
+    /// is to be written; saved bytes are written again in `again` only.
     pub(super) fn begins_at(&self, again: &[Extent]) -> Option<u64> {
         let nothing_before = self.is_empty() || (self.left.is_empty() && again.is_empty());
         nothing_before.then_some(self.upto)
     }
 
-    /// Takes in what is saved of the bytes behind `position`. What is saved behind bytes that are
-    /// not counts as not saved: it is written once more.
+    /// Takes in the saved bytes behind `position`. Saved bytes behind unsaved ones count as
+    /// unsaved: they are written once more.
     pub(super) fn append(&mut self, position: u64, newer: &Saved) {
         if self.upto == position && (self.left.is_empty() || newer.left == self.left) {
             *self = Self { upto: position + newer.upto, left: newer.left };
@@ -54,7 +53,7 @@ impl Saved {
         sides.into_iter().filter_map(move |side| early.and_then(|early| early.within(side)))
     }
 
-    /// What is at the first positions of it.
+    /// The part of a piece at the first positions.
     fn early(&self, piece: Piece) -> Option<Piece> {
         (piece.position < self.upto).then(|| piece.part(piece.position, piece.end().min(self.upto)))
     }

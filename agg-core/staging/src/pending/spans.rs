@@ -1,17 +1,17 @@
 //! Where the writes of each epoch lie, roughly: enough to see that writes of different ranks do not
 //! meet.
 //!
-//! What is told is never less than what there is, so that nothing is missed; it may be more.
+//! Spans cover at least all writes, so that no overlap is missed; they may cover more.
 
 use super::Moment;
 use aggio_base::extent::Extent;
 use std::collections::BTreeMap;
 
-/// Spans of an epoch that are told apart, if there are few epochs.
+/// The most spans of an epoch that are kept apart, if there are few epochs.
 const APART: usize = 64;
 /// Spans of all epochs together, unless there are more epochs.
 const TOGETHER: usize = if cfg!(test) { 24 } else { 1024 };
-/// Epochs that are told apart.
+/// The most epochs that are kept apart.
 const MOST: usize = 8192;
 /// The writer of a span in which several ranks write.
 const SEVERAL: u64 = u64::MAX;
@@ -68,7 +68,7 @@ impl Spans {
         spans.bounded()
     }
 
-    /// The same of writes whose bytes wait in files, if `spills`.
+    /// The same; the bytes of the writes wait in files if `spills` is set.
     pub fn in_files(self, spills: bool) -> Self {
         Self { spills, ..self }
     }

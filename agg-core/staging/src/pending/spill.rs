@@ -1,5 +1,5 @@
-//! Where bytes wait for which memory has no room: in files without names, which the kernel stores
-//! as it needs the memory.
+//! Files without names for pending bytes that memory has no room for; the kernel stores them as it
+//! needs the memory.
 //!
 //! Each part is a file of its own, so that its storage is free as soon as its bytes are where they
 //! belong, and nothing is left of a process that dies.
@@ -53,7 +53,7 @@ impl Pending {
     /// Lets the next `more` bytes wait in a file, of `most` bytes that may.
     ///
     /// # Errors
-    /// What the system says if it has no room; then nothing has changed.
+    /// The error of the system call if there is no room; then nothing has changed.
     pub fn spill_to(&mut self, spill: &Spill, more: u64, most: u64) -> io::Result<()> {
         let size = usize::try_from(more).map_err(io::Error::other)?;
         let last = self.parts.last();
@@ -66,8 +66,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes what is in files into memory, and gives their storage back; whether there was
-    /// something.
+    /// Moves bytes from files into memory, and frees their storage; returns whether there were any.
     ///
     /// # Errors
     /// `NoMem` if there is no memory for it, `Io` if some of it is lost; the rest stays in files.
@@ -104,7 +103,7 @@ mod tests {
         pending.add(&View::bytes(), position, &memory, len, Moment::default()).unwrap();
     }
 
-    /// What waits, of 100 bytes in memory and 100 in a file, and the file.
+    /// Pending writes with 100 bytes in memory and 100 in a file, and the file.
     fn waiting() -> (Pending, std::fs::File) {
         let scratch = Scratch::new();
         let directory = Path::new(&scratch.file("f")).parent().unwrap().to_owned();

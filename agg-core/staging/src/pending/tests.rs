@@ -1,4 +1,4 @@
-//! Writes that wait: what overlays what, and what reaches the file.
+//! Pending writes: how they overlap, and the bytes that reach the file.
 
 use super::*;
 use aggio_types::datatype::Datatype;
@@ -26,7 +26,7 @@ fn start() -> impl Strategy<Value = u64> {
     prop_oneof![0..300_u64, 0..4000_u64]
 }
 
-/// What a file has where `pending` was written to it, and nothing elsewhere.
+/// The bytes that `pending` writes to a file, and `None` elsewhere.
 fn written(pending: &Pending, size: usize) -> Vec<Option<u8>> {
     written_by(&pending.as_one_write().unwrap(), size)
 }

@@ -1,5 +1,5 @@
-//! What waits as writes: a view that shows where the bytes belong, and memory that is where they
-//! are.
+//! Pending bytes as writes: a view that shows where the bytes belong, and a description of the
+//! memory that holds them.
 
 use super::Pending;
 use super::part::Part;
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Which of the bytes that are kept shall be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// What is in the file already is written again here; in order, apart.
+    /// Bytes that are in the file already are written again here; in order, apart.
     pub again: &'a [Extent],
     /// Not here, where other ranks have written later; in order, apart.
     pub without: &'a [Extent],
@@ -25,7 +25,7 @@ pub struct Choice<'a> {
 
 impl Pending {
     /// One write for all of them: a view that shows the bytes they cover, in ascending order, and
-    /// memory that has what is to be there; of writes that overlap, the later one counts.
+    /// the memory of their content; of writes that overlap, the later one counts.
     ///
     /// The memory may be used as long as this value is not changed.
     ///
@@ -38,14 +38,14 @@ impl Pending {
         self.as_write_of(&runs)
     }
 
-    /// As [`Pending::as_one_write`], of what `choice` says, in two writes: all bytes that are not
-    /// in `last`, then those that are.
+    /// As [`Pending::as_one_write`], for the bytes that `choice` selects, in two writes: all bytes
+    /// that are not in `last`, then those that are.
     ///
     /// # Errors
     /// As [`Pending::as_one_write`].
     pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
         let mut runs = match self.saved.begins_at(choice.again) {
-            // What is saved is not looked at: a rank that reads often by itself would do so each
+            // Do not walk over saved bytes: a rank that often reads by itself would do so each
             // time.
             Some(position) => pieces::ascending(self.runs_from(position).into_iter()),
             None => {
@@ -128,7 +128,7 @@ fn part_of(addresses: &[(u64, u64)], position: u64) -> usize {
     addresses.partition_point(|(first, _)| *first <= position) - 1
 }
 
-/// The places of runs in the file, which are in order: what is regular stays so.
+/// The places of runs in the file, which are in order; regular runs stay regular.
 fn filetype(runs: &[Run]) -> Result<Datatype> {
     let byte = Datatype::bytes(1);
     let mut fields = Vec::new();
@@ -150,7 +150,7 @@ fn filetype(runs: &[Run]) -> Result<Datatype> {
     }
 }
 
-/// Lengths and places of runs, each of which has all its bytes there, neighbours joined.
+/// Lengths and places of runs that have all their bytes there, neighbours joined.
 fn blocks(runs: &[Run], place: impl Fn(&Run) -> u64) -> Vec<(u64, i64)> {
     let mut blocks: Vec<(u64, i64)> = Vec::new();
     for run in runs {

@@ -1,6 +1,6 @@
-//! Changes of files by processes that keep writes back, and what others of them who keep bytes of
-//! the same file learn of it: a change that nobody of them made is somebody else's, and bytes kept
-//! before belong to a file that is gone.
+//! Changes of files by processes that buffer writes in spools. Such a change is recorded in the
+//! slots that other processes have of the same file. Any other change was made by somebody else,
+//! and bytes kept before it belong to a file that is gone.
 
 use super::is_spool;
 use super::layout::{HEAD, Head, SlotHead};
@@ -108,21 +108,21 @@ impl Place {
     fn set_version(&self, version: Version) {
         let at = self.slot.place_of(offset_of!(SlotHead, stamp));
         let fields = [version.stamp().to_ne_bytes(), version.size.to_ne_bytes()];
-        // A spool file whose owner has ended meanwhile needs nothing.
+        // An error is harmless: the owner of the spool file has ended meanwhile.
         let _ = self.spool.write_all_at(fields.as_flattened(), at);
     }
 
-    /// How long the file is, at least, if its owner was at work on the version `now`, which it does
-    /// not know: nobody has changed the file long after the owner began; it holds the first of the
-    /// bytes that the owner was writing, in the order in which they are written, and at least those
-    /// that were recorded as written; they are not zeros alone, which a hole has, too, or they have
-    /// made the file longer.
+    /// The length that the file has at least, if the owner of this slot was writing to it and may
+    /// have made the version `now`, which the slot does not record. That requires that the file was
+    /// not changed long after the owner began; that it holds the first of the bytes that the owner
+    /// was writing, in the order of writing, and at least those that were recorded as written; and
+    /// that these are not zeros alone, which a hole has, too, or have made the file longer.
     fn reached(&self, file: &File, now: Version) -> Option<u64> {
         let before = self.slot.word(offset_of!(SlotHead, size));
         if now.ctime > self.slot.word(offset_of!(SlotHead, until)) || now.size < before {
             return None;
         }
-        // What is damaged shows nothing.
+        // A damaged slot proves nothing.
         let pieces = self.slot.pieces(&self.spool).ok()?;
         let stored = Stored::of(file, &pieces, self.slot.stored())?;
         (stored.nonzero || stored.end > before).then_some(before.max(stored.end))
@@ -131,10 +131,10 @@ impl Place {
 
 const _: () = assert!(offset_of!(SlotHead, size) == offset_of!(SlotHead, stamp) + 8);
 
-/// Since when nobody has changed the file but those whose slots are given: the [time](time_of) of
-/// the earliest version that one of them knew who knows the version `now`, or was at work on it and
-/// has [written](Place::reached) to the file; if none knows it, one of these must have made it as
-/// long as it is. All who know a version of that time or a later one may write.
+/// The [time](time_of) since which only the owners of `places` have changed the file: that of the
+/// earliest version in a slot that records `now`, or in one with an owner that was at work and has
+/// [written](Place::reached) to the file. If no slot records `now`, an owner at work must have made
+/// the file as long as it is. Owners with a version of that time or a later one may write.
 pub(super) fn since(places: &[Place], file: &File, now: Version) -> Option<u64> {
     let (mut since, mut at_work, mut longest) = (None, None, 0);
     let earlier = |known: Option<u64>, stamp| Some(known.unwrap_or(u64::MAX).min(time_of(stamp)));
@@ -146,12 +146,12 @@ pub(super) fn since(places: &[Place], file: &File, now: Version) -> Option<u64> 
             longest = longest.max(reached);
         }
     }
-    // One who is at work may have made it longer than `now` says.
+    // An owner at work may have made the file longer than `now` says.
     let is_explained = since.is_some() || now.size <= longest;
     [since, at_work.filter(|_| is_explained)].into_iter().flatten().min()
 }
 
-/// A change under way of a file of which others keep bytes.
+/// A change under way of a file with bytes in other spools.
 #[derive(Debug)]
 pub struct Change {
     identity: [u64; 2],
@@ -160,7 +160,7 @@ pub struct Change {
 }
 
 impl Others {
-    /// Those whose spool files are in `directory`.
+    /// The spool files in `directory`.
     pub fn new(directory: &Path) -> Self {
         let own = PathBuf::new();
         let (heads, looked, careful) = (Vec::new(), 0, CAREFUL);
@@ -188,7 +188,7 @@ impl Others {
         let paths = entries.map(|entry| entry.path());
         let paths: Vec<_> = paths.filter(|path| is_spool(path, uid) && *path != self.own).collect();
         self.heads.retain(|(path, _)| paths.contains(path));
-        // One whose owner has not made its head yet is looked at again.
+        // A spool file without a head is looked at again the next time.
         let mut all = settled;
         for path in paths {
             if !self.heads.iter().any(|(known, _)| *known == path) {
@@ -201,9 +201,9 @@ impl Others {
         self.seen = seen.filter(|_| all);
     }
 
-    /// Whether one of them may keep bytes of the file with this inode; those that are younger than
-    /// a tick of the clock may not be known if `roughly`, which asks the kernel once a tick, but
-    /// for the first times: processes that begin together are young together.
+    /// Whether one of them may keep bytes of the file with this inode. With `roughly`, those
+    /// younger than a tick of the clock may be missed: the kernel is asked once a tick only, except
+    /// for the first times, because processes that begin together are young together.
     pub fn may_have(&mut self, inode: u64, roughly: bool) -> bool {
         let roughly = roughly && self.careful == 0;
         self.careful = self.careful.saturating_sub(1);
@@ -225,7 +225,7 @@ impl Others {
         let mut places = Vec::new();
         for (path, _) in self.heads.iter().filter(|(_, head)| head.may_have(inode)) {
             let Some(file) = open(path, uid) else { continue };
-            // What is damaged there is found by whoever recovers it.
+            // Damage there is reported by the process that recovers it.
             let _ = each_slot(&file, path, &mut |slot| {
                 let is_it = slot.identity()[..2] == [device, inode];
                 places.extend(is_it.then(|| Place::new(&file, slot)).flatten());
@@ -234,12 +234,14 @@ impl Others {
         places
     }
 
-    /// Before the file that `fd` is open on is changed; `None` if nobody else keeps bytes of it.
+    /// Begins a change of the file that `fd` is open on; `None` if no other process keeps bytes of
+    /// it.
     pub fn begin(&mut self, identity: [u64; 2], fd: RawFd) -> Option<Change> {
         self.begin_at(identity, fd, Version::now(fd))
     }
 
-    /// The same for whoever knows this version of the file, so that others do not know a later one.
+    /// The same with the version that the caller has recorded, so that other slots get no later
+    /// one.
     pub(super) fn begin_at(
         &mut self,
         identity: [u64; 2],
@@ -249,8 +251,8 @@ impl Others {
         self.begin_from(None, identity, fd, version)
     }
 
-    /// The same for whoever finishes what is in the slot `own` of a dead process, which may have
-    /// made the last change.
+    /// The same for a caller that finishes the slot `own` of a dead process, which may have made
+    /// the last change.
     pub(super) fn begin_from(
         &mut self,
         own: Option<Place>,
@@ -264,7 +266,7 @@ impl Others {
         let before = version.stamp();
         let mut places = self.places(identity);
         places.extend(own);
-        // Some have died, or are at work, between a change of theirs and telling it.
+        // An owner may have died, or be at work, between a change and its announcement.
         if places.iter().any(|place| place.stamp() != 0 && place.stamp() != before)
             && let Ok(file) = File::open(format!("/proc/self/fd/{fd}"))
             && let Some(since) = since(&places, &file, version)
@@ -274,13 +276,13 @@ impl Others {
         Some(Change { identity, before })
     }
 
-    /// After it was changed: who knew the version before, or a later one, knows this one.
+    /// After the change: slots with the version before it, or a later one, get the version now.
     pub fn end(&mut self, change: &Change, fd: RawFd) {
         self.end_at(change, Version::now(fd));
     }
 
-    /// After a change before which nobody else kept bytes of the file: who does now has begun
-    /// meanwhile, and may know the version before it only.
+    /// After a change of a file that no other process kept bytes of before. Slots that were begun
+    /// meanwhile may have the version before the change; they get the version now.
     pub fn end_unannounced(&mut self, identity: [u64; 2], fd: RawFd, roughly: bool) {
         if self.may_have(identity[1], roughly) {
             tell(&self.places(identity), 0, Version::now(fd));
@@ -293,8 +295,7 @@ impl Others {
     }
 }
 
-/// Tells all who know a version of the time `since` or a later one of the version that came after
-/// it.
+/// Sets `version` in all slots that have an earlier version of the time `since` or later.
 fn tell(places: &[Place], since: u64, version: Version) {
     let concerned = since..=time_of(version.stamp());
     let known = |place: &&Place| place.stamp() != 0 && concerned.contains(&time_of(place.stamp()));
@@ -309,7 +310,7 @@ fn open(path: &Path, uid: u32) -> Option<File> {
     (facts.is_file() && facts.uid() == uid && facts.mode() & 0o077 == 0).then_some(file)
 }
 
-/// Says in the head that there is a slot of the file.
+/// Marks in the head that there is a slot of the file.
 pub(super) fn announce(files: &[AtomicU64], inode: u64) {
     let (word, bit) = filter(inode);
     files[word].fetch_or(bit, Relaxed);

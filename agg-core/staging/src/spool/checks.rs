@@ -1,5 +1,5 @@
-//! Checks of what a spool file says: numbers with their complement, and checksums of who owns it,
-//! of which file a slot is, and of each piece with its bytes.
+//! Checks of a spool file: numbers with their complement, and checksums of its owner, of the file
+//! of each slot, and of each piece with its bytes.
 
 use aggio_base::checksum::crc32c_append;
 
@@ -38,7 +38,7 @@ fn of_numbers<const N: usize>(numbers: [u64; N]) -> u32 {
 pub(super) struct Run {
     /// Bytes.
     pub(super) len: u64,
-    /// The checksum of [what it is](Run::begin) and of its bytes.
+    /// The checksum of its [place](Run::begin) and of its bytes.
     pub(super) crc: u32,
 }
 
@@ -64,14 +64,14 @@ impl Run {
         self.len | u64::from(self.crc) << 32
     }
 
-    /// What such a word says.
+    /// From such a word.
     #[inline]
     pub(super) fn of(word: u64) -> Self {
         Self { len: word & u64::from(u32::MAX), crc: (word >> 32) as u32 }
     }
 }
 
-/// Whose a spool file is.
+/// The owner of a spool file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner<'a> {
     /// The last part of the name of the file.

@@ -1,11 +1,10 @@
-//! What a spool file looks like: a head, then slots, each the dirty pieces of one file and room for
+//! The layout of a spool file: a head, then slots, each the dirty pieces of one file and room for
 //! their bytes.
 //!
-//! The file is memory that a process shares with whoever comes after it, on the same machine:
-//! numbers are in the machine's order. Every store leaves it whole: a piece counts when `count`
-//! says so, and one store of [`run`](Piece::run) changes its length and its checksum. So whatever
-//! counts is as its owner left it, when it was killed, too; if its [checks](super::checks) say
-//! otherwise, it is damaged.
+//! The file is memory that a process shares with later ones on the same machine: numbers are in the
+//! machine's order. Every store leaves it whole: pieces up to `count` are valid, and one store of
+//! [`run`](Piece::run) changes the length and the checksum of a piece. So a valid piece is as its
+//! owner left it, even if the owner was killed; if its [checks](super::checks) fail, it is damaged.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -37,7 +36,7 @@ pub const MOST_DATA: usize = 1024 * 1024 * 1024;
 
 /// A slot that belongs to a file.
 pub const USED: u32 = 0x6e5d_a713;
-/// A slot whose file has no bytes in it any more.
+/// A slot that was given back: its bytes are in their file.
 pub const FREE: u32 = 0x91a2_58ec;
 
 /// Words of a head that tell which files it may have slots of.
@@ -55,15 +54,15 @@ pub struct Head {
     pub pid: AtomicU32,
     /// When that process started, in clock ticks since boot.
     pub started: AtomicU64,
-    /// Which boot of which machine that was.
+    /// The boot of the machine during which it started.
     pub boot: [AtomicU64; 2],
     /// A number made of the machine's name and identity.
     pub host: AtomicU64,
-    /// A bit for each inode of which there is or was a slot; others may have the same.
+    /// A bit for each inode with a slot, now or before; several inodes may share one.
     pub files: [AtomicU64; FILTER],
     /// How many slots there are, [guarded](super::checks::guarded).
     pub slots: AtomicU64,
-    /// The check of what names the owner, and of the name of this file.
+    /// The check of the owner's fields, and of the name of this file.
     pub check: AtomicU32,
 }
 
@@ -114,7 +113,7 @@ pub struct SlotHead {
     /// How many pieces the owner has written to the file since `until` was set, in the
     /// [order](super::stored::sort) of writing; 0 if it does not record that.
     pub stored: AtomicU32,
-    /// The check of which file it is.
+    /// The check of the fields that identify the file.
     pub check: AtomicU32,
 }
 

@@ -1,7 +1,7 @@
 //! The spool: bytes that a program has written and that are not yet in their file.
 //!
-//! A process that keeps small writes back keeps them in a mapped file of memory, which outlives it.
-//! Whoever is killed leaves it behind; [`recover()`] puts the bytes where they belong.
+//! A process that buffers small writes keeps them in a mapped file of memory, which outlives it. A
+//! killed process leaves that file behind; [`recover()`] puts the bytes where they belong.
 
 mod change;
 pub mod checks;
@@ -56,13 +56,13 @@ pub fn born(fd: std::os::fd::RawFd) -> u64 {
     }
 }
 
-/// Takes the lock that says that the owner lives; whether it was free.
+/// Takes the lock that marks the owner as alive; returns whether it was free.
 fn lock(file: &std::fs::File) -> bool {
     locked_by(file, libc::F_OFD_SETLK)
 }
 
-/// Takes the lock on a new file, which somebody who looks for abandoned ones may hold for a moment;
-/// whether it could.
+/// Takes the lock on a new file; a process that looks for abandoned files may hold it for a moment.
+/// Returns whether it could.
 fn lock_new(file: &std::fs::File) -> bool {
     let interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
     while !locked_by(file, libc::F_OFD_SETLKW) {

@@ -28,7 +28,7 @@ pub struct Spool {
     free: Vec<Slot>,
     /// Where the next slot begins.
     end: usize,
-    /// The first page, which says of which files there are slots.
+    /// The first page, with the filter of files that have slots.
     head: Option<NonNull<Head>>,
     others: Others,
 }
@@ -49,7 +49,7 @@ pub struct Slot {
     data: u64,
 }
 
-// SAFETY: the memory is mapped for the life of the process; who uses it when is the owner's affair.
+// SAFETY: the memory is mapped for the life of the process; the owner synchronises its use.
 unsafe impl Send for Slot {}
 
 // SAFETY: as for slots; the head is atomic words.
@@ -111,8 +111,8 @@ impl Spool {
         self.file.as_raw_fd()
     }
 
-    /// Room for `room` bytes, whole pages, of the file `path`, whose device, inode and
-    /// [birth](super::born) are given.
+    /// Makes room for `room` bytes, whole pages, of the file `path` with this device, inode and
+    /// [birth](super::born).
     ///
     /// # Errors
     /// If there is no memory for it, or the name is too long to be kept.
@@ -148,11 +148,11 @@ impl Spool {
         Ok(slot)
     }
 
-    /// Before the bytes of a slot are written to their file, which `fd` is open on: whoever finds
-    /// them after this process was killed meanwhile knows whose change it was, and so do others who
-    /// keep bytes of that file.
+    /// Call before the bytes of a slot are written to their file, which `fd` is open on. It records
+    /// that this process makes the change: for the process that recovers the slot if this one is
+    /// killed meanwhile, and for others that keep bytes of that file.
     pub fn begin_storing(&mut self, slot: Slot, fd: RawFd) -> Storing {
-        // What others keep is told by the version before.
+        // The slots of other processes are compared with the version before: ask the server for it.
         let is_shared = self.others.may_have(slot.identity()[1], false);
         let before = slot.belong_to_file(fd, if is_shared { Ask::Server } else { Ask::Machine });
         slot.head().stored.store(0, Relaxed);
@@ -160,13 +160,15 @@ impl Spool {
         Storing { slot, change: self.others.begin_at(slot.identity(), fd, before) }
     }
 
-    /// After they were written, if `stored`, or after that failed and they are kept still. They
-    /// count until others know: they show that the change was this process'.
+    /// Call after they were written, if `stored`, or after that failed and they are kept still. The
+    /// pieces stay valid until other slots have the new version: they prove that this process made
+    /// the change.
     pub fn end_storing(&mut self, storing: &Storing, fd: RawFd, stored: bool) {
         let slot = storing.slot;
         if let Some(change) = &storing.change {
             let version = Version::now(fd);
-            // Who is killed before it knows the version itself has made the file this long.
+            // If this process is killed before its slot has the new version, it has made the file
+            // this long.
             slot.head().size.store(version.size, Release);
             self.others.end_at(change, version);
         } else {
@@ -179,19 +181,20 @@ impl Spool {
         slot.head().until.store(0, Release);
     }
 
-    /// Who else of this user keeps bytes.
+    /// The other spools of this user.
     pub fn others(&mut self) -> &mut Others {
         &mut self.others
     }
 
-    /// Takes back a slot whose bytes are in their file.
+    /// Takes back a slot after its bytes were written to their file.
     pub fn give_back(&mut self, slot: Slot) {
         slot.empty();
         slot.head().used.store(FREE, Release);
         self.free.push(slot);
     }
 
-    /// Removes the name, at the end of the process. Whether bytes are still in it is asked before.
+    /// Removes the name, at the end of the process. The caller checks before that no bytes are in
+    /// it.
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -248,15 +251,15 @@ impl Slot {
         [head.device.load(Relaxed), head.inode.load(Relaxed)]
     }
 
-    /// Says which version of the file its pieces belong to. If somebody changes the file later and
-    /// this process does not live, they are not written to it.
+    /// Sets the version of the file that its pieces belong to. If another process changes the file
+    /// later and this process does not live, they are not written to it.
     pub fn belong_to(&self, version: Version) {
         self.head().stamp.store(version.stamp(), Release);
     }
 
-    /// Says that its pieces belong to the file, which `fd` is open on, as it is now according to
-    /// `ask`, and returns which version that is. Another process that changes the file at the same
-    /// time tells this slot of the change: what it told is not replaced by what was known before.
+    /// Sets the version that its pieces belong to, that of the file which `fd` is open on, as it is
+    /// now according to `ask`, and returns it. Another process that changes the file at the same
+    /// time sets the version in this slot: that one is not replaced by an older one.
     pub fn belong_to_file(&self, fd: RawFd, ask: Ask) -> Version {
         belong_to_file(self.head(), fd, ask)
     }
@@ -297,7 +300,7 @@ impl Slot {
         (piece.offset.load(Relaxed), run.len as usize, place)
     }
 
-    /// Adds a piece whose bytes are in place already.
+    /// Adds a piece; its bytes are in place already.
     #[inline]
     pub fn push(&self, index: usize, offset: u64, len: usize, place: usize) {
         let piece = &self.head().pieces[index];
@@ -337,7 +340,8 @@ fn belong_to_file(head: &SlotHead, fd: RawFd, ask: Ask) -> Version {
         let version = Version::asked(fd, ask);
         head.size.store(version.size, Release);
         let told = head.stamp.compare_exchange(known, version.stamp(), AcqRel, Relaxed);
-        // Who changes the file after the next look tells this slot after it.
+        // A process that changes the file after the next check sets the version in this slot
+        // afterwards.
         fence(SeqCst);
         if told.is_ok() && Version::known(fd) == version {
             return version;
@@ -348,7 +352,7 @@ fn belong_to_file(head: &SlotHead, fd: RawFd, ask: Ask) -> Version {
     version
 }
 
-/// The mapped head of a slot whose owner is dead.
+/// The mapped head of a slot with a dead owner.
 pub(super) struct SharedHead(NonNull<SlotHead>);
 
 impl SharedHead {

@@ -1,5 +1,5 @@
-//! What a spool file says, whoever has left it or still writes it: its owner, its slots and their
-//! pieces, each of which is as its owner left it, or an error that names it.
+//! Reads a spool file of a dead or living process: its owner, its slots and their pieces. Each
+//! piece is as its owner left it, or an error names it.
 
 use super::checks::{Owned, Owner, Run, guarded_short, unguarded, unguarded_short};
 use super::layout::{
@@ -65,7 +65,7 @@ impl HeadCopy {
         Self { bytes, checked: true }.owner(name).check()
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub(super) fn owner<'a>(&self, name: &'a [u8]) -> Owner<'a> {
         let field = |at| word(&self.bytes, at);
         let boot = offset_of!(Head, boot);
@@ -137,7 +137,8 @@ pub(super) fn each_slot(file: &File, path: &Path, with: &mut dyn FnMut(&SlotCopy
     Ok(())
 }
 
-/// Bytes of data of the slot `number`, whose data begin at `data` of a spool file of `len` bytes.
+/// The length of the data of the slot `number`, which begin at `data` of a spool file of `len`
+/// bytes.
 fn room_of(head: &[u8], checked: bool, (number, data, len): (u64, u64, u64)) -> Result<u64> {
     let told = word(head, offset_of!(SlotHead, room));
     let room = if checked { unguarded(told) } else { Some(told) };
@@ -185,7 +186,7 @@ impl SlotCopy {
         word32(&self.head, offset_of!(SlotHead, stored)) as usize
     }
 
-    /// How many pieces it has of which file, if neither is damaged.
+    /// The number of its pieces, if that and the identity of its file are not damaged.
     pub(super) fn count(&self) -> Result<usize> {
         let (number, told) = (self.number, word32(&self.head, offset_of!(SlotHead, count)));
         let count = if self.checked { unguarded_short(told) } else { Some(told) };
@@ -207,7 +208,7 @@ impl SlotCopy {
         Ok(count)
     }
 
-    /// What to store in place of `count` when its pieces are in their file.
+    /// The bytes to store in place of `count` when its pieces are in their file.
     pub(super) fn no_pieces(&self) -> [u8; 4] {
         if self.checked { guarded_short(0).to_ne_bytes() } else { 0_u32.to_ne_bytes() }
     }

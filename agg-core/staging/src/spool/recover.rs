@@ -1,4 +1,4 @@
-//! Putting into their files what killed processes left in their spool files.
+//! Writes the bytes in spool files of killed processes to the files where they belong.
 
 use super::change::{self, Others, Place};
 use super::layout::SlotHead;
@@ -16,12 +16,12 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-/// What was done about one file that a killed process had not finished writing.
+/// The result for one file that a killed process had not finished writing.
 #[derive(Debug)]
 pub struct Recovered {
     /// The spool file.
     pub spool: PathBuf,
-    /// The file whose bytes were in it.
+    /// The file that the bytes belong to.
     pub path: PathBuf,
     /// Bytes that were written to the file.
     pub bytes: u64,
@@ -29,20 +29,20 @@ pub struct Recovered {
     pub error: Option<Error>,
 }
 
-/// Finishes the writes of killed processes of this user: puts every acknowledged byte that is in a
-/// spool file in `directory` and whose owner is dead into its file, and removes the spool file.
+/// Finishes the writes of killed processes of this user: for every spool file in `directory` with a
+/// dead owner, writes the acknowledged bytes to their files, and removes the spool file.
 ///
-/// Spool files of living processes are left alone, and those of other machines. Bytes of a file
-/// that somebody else has changed since stay in theirs, and so do those of which a write failed.
+/// Spool files of living processes are left alone, and those of other machines. Bytes stay in their
+/// spool file if somebody else has changed their file since, or a write failed.
 ///
 /// # Errors
-/// If the directory cannot be listed. What fails in a spool file is told in the list.
+/// If the directory cannot be listed. Failures in a spool file are reported in the list.
 pub fn recover(directory: &Path) -> Result<Vec<Recovered>> {
     recover_as(directory, How::default())
 }
 
-/// As [`recover()`], for a user who asks for it: also names what other machines have left, and
-/// writes to files that somebody else has changed since if `changed`.
+/// As [`recover()`], on request of a user: also names spool files of other machines, and writes to
+/// files that somebody else has changed since if `changed`.
 ///
 /// # Errors
 /// The same.
@@ -50,7 +50,7 @@ pub fn recover_all(directory: &Path, changed: bool) -> Result<Vec<Recovered>> {
     recover_as(directory, How { changed, foreign: true })
 }
 
-/// What is done beyond what every program does.
+/// The options of a recovery on request.
 #[derive(Clone, Copy, Default)]
 struct How {
     /// Files that changed since are written to.
@@ -59,11 +59,11 @@ struct How {
     foreign: bool,
 }
 
-/// Whose a spool file is.
+/// The owner of an abandoned spool file.
 enum Abandoned {
-    /// Nobody's who lives.
+    /// No living process.
     Here(File),
-    /// Somebody's on another machine, who may live.
+    /// A process of another machine, which may be alive.
     Elsewhere,
 }
 
@@ -91,7 +91,7 @@ fn recover_as(directory: &Path, how: How) -> Result<Vec<Recovered>> {
     Ok(done)
 }
 
-/// The spool file at `path`, locked, and how it is; if nobody has it locked.
+/// The spool file at `path`, locked, and its metadata; `None` if another process has it locked.
 fn open_locked(path: &Path, uid: u32) -> Option<(File, std::fs::Metadata)> {
     let mut how = File::options();
     how.read(true).write(true);
@@ -105,11 +105,11 @@ fn open_locked(path: &Path, uid: u32) -> Option<(File, std::fs::Metadata)> {
 /// The spool file at `path`, locked, if its owner is dead.
 fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
     let (file, _) = open_locked(path, uid)?;
-    // What is damaged is told where it is read.
+    // Damage is reported where the file is read.
     let Ok(head) = HeadCopy::read(&file, path) else { return Some(Abandoned::Here(file)) };
     let owner = head.owner(&[]);
     if owner.boot != host::boot_number() {
-        // A lock that nobody has says nothing where locks end at the machine.
+        // Where locks do not reach beyond a machine, a free lock proves nothing.
         let same_host = owner.host == host::machine();
         return Some(if same_host { Abandoned::Here(file) } else { Abandoned::Elsewhere });
     }
@@ -117,19 +117,19 @@ fn open_abandoned(path: &Path, uid: u32) -> Option<Abandoned> {
     (!alive).then_some(Abandoned::Here(file))
 }
 
-/// Removes a spool file whose owner died before it had its name: no byte is in it.
+/// Removes a spool file without its final name, because its owner died before: it has no bytes.
 fn remove_new(path: &Path, uid: u32) {
     if open_locked(path, uid).is_some_and(|(_, facts)| is_old(&facts)) {
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Whether nobody can be in the middle of making it.
+/// Whether it is so old that no process can be in the middle of making it.
 fn is_old(facts: &std::fs::Metadata) -> bool {
     facts.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age.as_secs() > 60)
 }
 
-/// Writes what is in the spool file, and removes it if nothing failed.
+/// Writes the pieces of the spool file to their files, and removes it if nothing failed.
 fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
     let before = done.len();
     let mut others = Others::beside(spool);
@@ -137,7 +137,7 @@ fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
         done.push(Recovered { spool: spool.to_path_buf(), path, bytes, error });
     };
     if let Err(error) = each_slot(file, spool, &mut |slot| {
-        // Of a slot that does not know its file, the place is the spool itself.
+        // If the file of a slot is unknown, report the spool file.
         let path = if slot.count().is_ok() { slot.path() } else { spool.to_path_buf() };
         match store(file, slot, &path, how, &mut others) {
             Ok(0) => {}
@@ -152,7 +152,7 @@ fn finish(file: &File, spool: &Path, how: How, done: &mut Vec<Recovered>) {
     }
 }
 
-/// Writes the pieces of one slot, which has none afterwards; how many bytes.
+/// Writes the pieces of one slot, which has none afterwards; returns how many bytes.
 fn store(spool: &File, slot: &SlotCopy, path: &Path, how: How, others: &mut Others) -> Result<u64> {
     let named = |error: Error| error.with_path(&path.display().to_string());
     if slot.count().map_err(named)? == 0 {
@@ -175,7 +175,7 @@ fn store(spool: &File, slot: &SlotCopy, path: &Path, how: How, others: &mut Othe
                 if !Stored::of(file, &pieces, 0).is_some_and(|stored| stored.all) {
                     return Err(named(changed(bytes)));
                 }
-                // Whoever has written them: there is nothing to do.
+                // The bytes are in the file already, from any writer: there is nothing to do.
                 has_none()?;
                 return Ok(0);
             }
@@ -183,13 +183,13 @@ fn store(spool: &File, slot: &SlotCopy, path: &Path, how: How, others: &mut Othe
         }
         Target::Container(container) => write_to_container(container, &pieces).map_err(named)?,
     }
-    // What stays of the spool because of other files must not come again.
+    // If the spool stays because of other files, these pieces must not be written again.
     has_none()?;
     Ok(bytes)
 }
 
-/// Writes pieces to a file as the owner of their slot would: whoever finds them after this process
-/// was killed knows whose change it was, and so do others who keep bytes of that file.
+/// Writes pieces to a file as the owner of their slot would: the change is recorded for the process
+/// that recovers them if this one is killed meanwhile, and for others that keep bytes of that file.
 fn write_as_owner(
     spool: &File,
     slot: &SlotCopy,
@@ -225,8 +225,8 @@ fn changed(bytes: u64) -> Error {
     Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE)
 }
 
-/// Whether nobody has changed the file since the owner of the bytes knew it, but those who keep
-/// bytes of it.
+/// Whether only processes that keep bytes of the file have changed it since the version that the
+/// owner of the bytes recorded.
 fn is_its_version(file: &File, own: Option<Place>, mut places: Vec<Place>) -> bool {
     let stamp = own.as_ref().map_or(0, Place::stamp);
     places.extend(own);
@@ -234,13 +234,14 @@ fn is_its_version(file: &File, own: Option<Place>, mut places: Vec<Place>) -> bo
     stamp != 0 && since.is_some_and(|since| time_of(stamp) >= since)
 }
 
-/// What the bytes of a slot are written to.
+/// The destination of the bytes of a slot.
 enum Target {
     File(File),
     Container(Container),
 }
 
-/// Writes pieces, of which later ones cover earlier ones, and records how many are written.
+/// Writes pieces in their order, since later ones cover earlier ones, and records how many are
+/// written.
 fn write_to_file(
     file: &File,
     pieces: &[(u64, Vec<u8>)],
@@ -263,7 +264,8 @@ fn write_to_container(container: &Container, pieces: &[(u64, Vec<u8>)]) -> Resul
     writer.close()
 }
 
-/// The file or container whose bytes they are: of the same name, and the same inode still.
+/// Opens the file or container that the bytes belong to: it must have the same name, inode and
+/// birth still.
 fn open_target(slot: &SlotCopy, path: &Path) -> Result<Target> {
     let is_dir = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
     let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK;
@@ -272,7 +274,7 @@ fn open_target(slot: &SlotCopy, path: &Path) -> Result<Target> {
         let mut how = File::options();
         how.read(read).write(!is_dir).custom_flags(flags | kind).open(path)
     };
-    // Who may only write cannot look at what is there.
+    // Without permission to read, open it for writing only.
     let file = open(true).or_else(|error| match error.raw_os_error() {
         Some(libc::EACCES) if !is_dir => open(false),
         _ => Err(error),

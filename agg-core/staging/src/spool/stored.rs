@@ -1,5 +1,5 @@
-//! In which order the pieces of a slot are written to their file, and what a file holds of them
-//! after their writer was killed.
+//! The order in which the pieces of a slot are written to their file, and the part of them that a
+//! file holds after their writer was killed.
 
 use super::layout::PAGE;
 use std::fs::File;
@@ -31,7 +31,7 @@ pub(super) fn sorted(pieces: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
     order.iter().filter_map(|piece| pieces[usize::from(*piece)].take()).collect()
 }
 
-/// What a file holds of pieces that somebody was writing to it.
+/// The part of pieces that a file holds after an interrupted write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     /// The end of the last byte that was written.
@@ -43,9 +43,9 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Compares the file with pieces in the order in which they are written, of which the first
-    /// `done` were recorded as written. `None` unless the file holds a prefix of them that is not
-    /// empty and has all recorded ones.
+    /// Compares the file with pieces in the order in which they are written; the first `done` were
+    /// recorded as written. `None` unless the file holds a prefix of them that is not empty and has
+    /// all recorded ones.
     pub(super) fn of(file: &File, pieces: &[(u64, Vec<u8>)], done: usize) -> Option<Self> {
         let mut stored = Self { end: 0, nonzero: false, all: true };
         for (index, (offset, run)) in pieces.iter().enumerate() {
@@ -96,7 +96,8 @@ fn is_covered(place: u64, byte: u8, pieces: &[(u64, Vec<u8>)]) -> bool {
     })
 }
 
-/// Reads up to the end of the file; how many bytes. What cannot be read is not there.
+/// Reads up to the end of the file; returns how many bytes. Bytes that cannot be read count as
+/// missing.
 fn read_at_most(file: &File, bytes: &mut [u8], offset: u64) -> usize {
     let mut done = 0;
     while done < bytes.len() {
@@ -141,7 +142,7 @@ mod tests {
         // The first piece is not whole, or not there, or a later one alone is.
         assert_eq!(of(b"ab.........", 0), None);
         assert_eq!(of(b"....def.ghi", 0), None);
-        // What was recorded as written is missing.
+        // A piece that was recorded as written is missing.
         assert_eq!(of(b"abc........", 2), None);
         assert_eq!(of(b"abc", 2), None);
     }

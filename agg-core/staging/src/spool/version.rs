@@ -1,9 +1,9 @@
-//! Which version of a file bytes that were kept back belong to: when anybody else changes the file
-//! afterwards, they belong to one that is gone.
+//! The version of a file that buffered bytes belong to: after a change by anybody else, they belong
+//! to a file that is gone.
 
 use std::os::fd::RawFd;
 
-/// What tells versions of a file apart. Nobody changes a file without changing one of these.
+/// The facts that tell versions of a file apart. Every change of a file changes one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     /// Bytes of the file.
@@ -14,10 +14,10 @@ pub struct Version {
     pub ctime: u64,
 }
 
-/// Who is asked which version a file is.
+/// The source of the version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// This machine, which may not know yet what a change from here has made of the times that a
+    /// This machine. It may not have seen yet how a change from here has set the times that a
     /// server gives a file.
     Machine,
     /// The server of the file, by a request; for files of this machine the same.
@@ -25,7 +25,7 @@ pub enum Ask {
 }
 
 impl Version {
-    /// That of the file which `fd` is open on. Zeros if it cannot be had.
+    /// The version of the file that `fd` is open on. Zeros if it cannot be determined.
     pub fn asked(fd: RawFd, ask: Ask) -> Self {
         match ask {
             Ask::Machine => Self::known(fd),
@@ -33,13 +33,13 @@ impl Version {
         }
     }
 
-    /// That of the file which `fd` is open on, as this machine knows it: no server is asked. Zeros
-    /// if it cannot be had.
+    /// The version of the file that `fd` is open on, as this machine caches it: no server is asked.
+    /// Zeros if it cannot be determined.
     pub fn known(fd: RawFd) -> Self {
         Self::of(fd, libc::AT_STATX_DONT_SYNC)
     }
 
-    /// The same, as the server of the file knows it.
+    /// The same, with a request to the server of the file.
     pub(crate) fn now(fd: RawFd) -> Self {
         Self::of(fd, libc::AT_STATX_FORCE_SYNC)
     }
@@ -59,8 +59,8 @@ impl Version {
         Self { size: facts.stx_size, mtime, ctime }
     }
 
-    /// One number for it, never 0, which one store replaces: when the file changed, to about a
-    /// microsecond, and in the last [`MIXED`] bits what tells versions of that time apart.
+    /// One number for it, never 0, which one store replaces: the time of the change, to about a
+    /// microsecond, and in the last [`MIXED`] bits a hash that tells versions of that time apart.
     pub(crate) fn stamp(self) -> u64 {
         let mix = |sum: u64, n: u64| (sum ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         let mixed = [self.size, self.mtime, self.ctime].into_iter().fold(1, mix);

@@ -1,16 +1,17 @@
 //! How processes of a user find the stages that others of them have in memory, which has no name.
 //!
-//! Who uses a stage holds two things of the kernel that end with the process and leave nothing:
+//! A process that uses a stage holds two things of the kernel that end with the process and leave
+//! nothing:
 //!
-//! - a lock of a byte of the PID namespace, which is a file in `/proc`; shared. Whoever looks for a
-//!   stage asks for that lock, which takes less than a microsecond, and mostly finds nobody;
-//! - a socket without a file, whose name says of which file which descriptors of which process are
-//!   the stage. `/proc/net/unix` lists these names to processes of the same network namespace;
+//! - a lock of a byte of the PID namespace, which is a file in `/proc`; shared. A process that
+//!   looks for a stage queries that lock, which takes less than a microsecond, and mostly finds it
+//!   free;
+//! - a socket without a file. Its name identifies the file, and the process and descriptors that
+//!   have the stage. `/proc/net/unix` lists these names to processes of the same network namespace;
 //!   others look through the descriptors of all processes of the user.
 //!
-//! Nobody answers on the socket; the descriptors are opened through `/proc/PID/fd`, which the
-//! kernel allows processes of one user. Others can have such names and locks, too, but no such
-//! memory.
+//! The socket answers nothing; the descriptors are opened through `/proc/PID/fd`, which the kernel
+//! allows processes of one user. Other users can make such names and locks, but no such memory.
 
 use super::control::Identity;
 use aggio_base::os::{ofd_lock, ofd_would_lock};
@@ -21,11 +22,11 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// The file of which bytes are locked: all processes that can look each other up in `/proc` have
-/// the same one, whatever else they do not share, and any user may open it.
+/// The file that carries the locks of bytes. All processes that can see each other in `/proc` have
+/// the same one, even if they share nothing else, and any user may open it.
 const WATCHED: &str = "/proc/self/ns/pid";
 
-/// How long one waits for others that make stages.
+/// How long to wait for other processes that make stages.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where the names of sockets are listed.
@@ -35,11 +36,11 @@ const LIST: &str = "/proc/net/unix";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) process: u32,
-    /// Of the head, of the places, of the bytes.
+    /// The descriptors of the head, the places and the bytes.
     pub(super) descriptors: [i32; 3],
 }
 
-/// What lets others find a stage, until it is dropped.
+/// Lets others find a stage, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
     _lock: File,
@@ -53,7 +54,7 @@ pub(super) struct Making(#[expect(dead_code, reason = "the lock lives as long")]
 /// The file of locks, open.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub(super) fn watch() -> io::Result<File> {
     File::open(WATCHED)
 }
@@ -61,7 +62,7 @@ pub(super) fn watch() -> io::Result<File> {
 /// Whether a process may have a stage of the file. `watched` holds no locks.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub(super) fn is_claimed(watched: &File, user: u32, identity: &Identity) -> io::Result<bool> {
     ofd_would_lock(watched.as_raw_fd(), libc::F_WRLCK, byte_of(user, identity), 1).map(|free| !free)
 }
@@ -69,7 +70,7 @@ pub(super) fn is_claimed(watched: &File, user: u32, identity: &Identity) -> io::
 /// The stages of the file that processes have.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub(super) fn claims(user: u32, identity: &Identity) -> io::Result<Vec<Address>> {
     let start = format!("@{}{AT}", stem(user, identity));
     let list = std::fs::read(LIST)?;
@@ -82,7 +83,7 @@ impl Claim {
     /// Lets others find a stage of the file at `address`, which is this process'.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub(super) fn new(user: u32, identity: &Identity, address: Address) -> io::Result<Self> {
         let lock = watch()?;
         let byte = byte_of(user, identity);
@@ -96,7 +97,7 @@ impl Making {
     /// Waits for the right.
     ///
     /// # Errors
-    /// `WouldBlock` if other processes keep it; what the system says.
+    /// `WouldBlock` if other processes keep it; otherwise the error of the system call.
     pub(super) fn begin() -> io::Result<Self> {
         Self::begin_within(PATIENCE)
     }
@@ -116,7 +117,7 @@ impl Making {
     }
 }
 
-/// What stands before an address.
+/// Separates the stem of a name and an address.
 const AT: char = '@';
 
 fn stem(user: u32, identity: &Identity) -> String {

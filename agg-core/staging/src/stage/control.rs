@@ -11,9 +11,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// The first bytes of the head: what it is, and which version.
+/// The first bytes of the head: the kind of the file and its version.
 const MAGIC: &[u8; 16] = b"aggio stage v1\n\0";
-/// Bytes of the head, of which the second half are words that change.
+/// Bytes of the head. Those behind the first `FIXED` are words that change.
 const HEAD: u64 = 3 * 4096;
 const FIXED: usize = 2 * 4096;
 /// Places in the head.
@@ -36,16 +36,17 @@ const PATIENCE: u64 = 60_000_000_000;
 /// The time of a change may be so much later than the end of the call that made it, in nanoseconds.
 const COARSE: u64 = 2_000_000_000;
 
-/// How what a change has made of the file is learned.
+/// How the version of the file after a change is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learn {
     /// From the server: a request.
     Surely,
-    /// From what this machine keeps of it, which may be older: when it ended is remembered as well.
+    /// From the facts that this machine caches, which may be older: the end of the change is
+    /// recorded as well.
     AtOnce,
 }
 
-/// A file, as the system tells it from others.
+/// A file, as the system identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: u64,
@@ -54,7 +55,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// That of the file that `file` is open on.
+    /// The identity of the file that `file` is open on.
     pub(super) fn of(file: &File) -> Result<Self> {
         let facts = file.metadata().map_err(|error| Error::os("fstat", &error))?;
         let born = spool::born(file.as_raw_fd());
@@ -77,10 +78,10 @@ pub(super) struct Control {
     host: u64,
 }
 
-/// What a stage that nobody uses is to its file.
+/// How an unused stage relates to its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// Nobody but those who used the stage has changed the file.
+    /// Only processes that used the stage have changed the file.
     Fits,
     /// Somebody else has changed it.
     Changed,
@@ -118,25 +119,25 @@ impl Control {
         written.map_err(|error| Error::os("pwrite", &error))
     }
 
-    /// Whether the stage of which `head` is the head was given up: nobody may begin to use it.
+    /// Whether the stage with this head was given up: no process may begin to use it.
     pub(super) fn is_given_up(head: &File) -> bool {
         let mut word = [0; 8];
         head.read_exact_at(&mut word, GIVEN_UP).is_err() || word != [0; 8]
     }
 
-    /// Writes down which memory belongs to the stage of which `head` is the head.
+    /// Records the memory that belongs to the stage with this head.
     pub(super) fn set_parts(head: &File, parts: [&File; 2]) -> std::io::Result<()> {
         head.write_all_at(&numbers_of(parts)?, PARTS)
     }
 
-    /// Whether `parts` belong to the stage of which `head` is the head.
+    /// Whether `parts` belong to the stage with this head.
     pub(super) fn has_parts(head: &File, parts: [&File; 2]) -> bool {
         let mut found = [0; 16];
         head.read_exact_at(&mut found, PARTS).is_ok()
             && numbers_of(parts).is_ok_and(|numbers| numbers == found)
     }
 
-    /// The numbers of the memory that belongs to the stage of which `head` is the head.
+    /// The numbers of the memory that belongs to the stage with this head.
     pub(super) fn parts(head: &File) -> Option<[u64; 2]> {
         let mut found = [0; 16];
         head.read_exact_at(&mut found, PARTS).ok()?;
@@ -144,7 +145,7 @@ impl Control {
         Some([number(0)?, number(8)?])
     }
 
-    /// Gives the stage of which `head` is the head up.
+    /// Gives up the stage with this head.
     pub(super) fn give_up(head: &File) -> std::io::Result<()> {
         head.write_all_at(&1u64.to_le_bytes(), GIVEN_UP)
     }
@@ -152,7 +153,7 @@ impl Control {
     /// Reads a head.
     ///
     /// # Errors
-    /// `Io` if it is damaged; what the system says.
+    /// `Io` if it is damaged; otherwise the error of the system call.
     pub(super) fn open(head: &File) -> Result<Self> {
         let damaged = || Error::new(ErrorClass::Io, "the head of the stage is damaged");
         let mut bytes = vec![0; FIXED];
@@ -180,16 +181,16 @@ impl Control {
         })
     }
 
-    /// Takes the present version of `target`, as its server knows it, for the known one.
+    /// Records the present version of `target`, as its server has it, as the known one.
     pub(super) fn note(&self, target: &File) {
         self.take(Version::now(target.as_raw_fd()), target);
     }
 
-    /// Takes `version` of `target` for the known one.
+    /// Records `version` of `target` as the known one.
     fn take(&self, version: Version, target: &File) {
         let known = self.words.word(KNOWN);
         let mut stamp = version.stamp();
-        // Of two that note at the same time the one that looked first may store last.
+        // Of two threads that do this at the same time, the one that looked first may store last.
         for _ in 0..16 {
             if known.swap(stamp, AcqRel) == stamp {
                 return;
@@ -198,26 +199,26 @@ impl Control {
         }
     }
 
-    /// This process begins to change the file, and is doing so until what is returned is dropped.
+    /// Begins a change of the file by this process, which ends when the returned value is dropped.
     pub(super) fn change<'a>(&'a self, target: &'a File, learn: Learn) -> Change<'a> {
         self.go_on();
         self.words.word(CHANGING).fetch_add(1, AcqRel);
         Change { control: self, target, learn }
     }
 
-    /// A change that takes long goes on.
+    /// Extends the time of a change that takes long.
     pub(super) fn go_on(&self) {
         self.words.word(UNTIL).fetch_max(spool::now().saturating_add(PATIENCE), AcqRel);
     }
 
-    /// A change has ended that this machine may not see in what it keeps of the file.
+    /// Records the end of a change that the cached facts of this machine may not show.
     fn remember(&self, target: &File) {
         self.take(Version::known(target.as_raw_fd()), target);
         let latest = spool::now().saturating_add(COARSE);
         self.words.word(LATEST).fetch_max(latest, AcqRel);
     }
 
-    /// A program looks at the file with system calls from now on.
+    /// Records that a program looks at the file with system calls from now on.
     pub(super) fn show(&self) {
         self.words.word(SHOWN).store(1, Release);
     }
@@ -227,13 +228,13 @@ impl Control {
         self.words.word(SHOWN).load(Acquire) != 0
     }
 
-    /// Nobody uses the stage: nobody is changing the file.
+    /// Records that no process uses the stage, and so none is changing the file.
     pub(super) fn rest(&self, target: &File) {
         self.words.word(CHANGING).store(0, Release);
         self.note(target);
     }
 
-    /// What the stage, which nobody uses, is to the file `target`, as its server knows it.
+    /// How the stage, which no process uses, relates to the file `target` as its server has it.
     pub(super) fn fit(&self, target: &File) -> Result<Fit> {
         if self.boot != host::boot_number() {
             let here = self.host == host::machine();

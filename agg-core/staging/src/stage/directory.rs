@@ -1,4 +1,4 @@
-//! Stages in a directory that the user named: each is a directory of his alone there.
+//! Stages in a directory that the user named: each is a private directory there.
 
 use super::control::{Control, Identity};
 use super::home::Files;
@@ -16,11 +16,11 @@ const HEAD: &str = "head";
 const PLACES: &str = "places";
 const BYTES: &str = "bytes";
 
-/// What the name of a directory that is no whole stage has behind the user's number.
+/// How the names of directories that are no whole stage go on behind the user's number.
 const NEW: &str = "new";
 const GONE: &str = "gone";
 
-/// So often others may remove a new directory before it is held.
+/// How often others may remove a new directory before it is held.
 const ATTEMPTS: u32 = 16;
 
 /// The directory of the stages of a user.
@@ -30,19 +30,19 @@ pub(super) struct Directory {
     user: u32,
 }
 
-/// A directory that this process holds, so that nobody else takes it for what a killed one left.
+/// A directory that this process holds, so that no other takes it for the remains of a killed one.
 struct Held {
     dir: File,
-    /// Whether others see that; otherwise it is only not old yet.
+    /// Whether it is locked; otherwise it is protected only by its age.
     is_sure: bool,
 }
 
-/// What a name in the directory stands for.
+/// The kind of an entry in the directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A stage, of this machine or of another one, or one that was set aside.
     Stage(PathBuf),
-    /// What a killed process left of making or removing one.
+    /// The remains of a process that was killed while it made or removed a stage.
     Remains(PathBuf),
 }
 
@@ -67,8 +67,8 @@ impl Directory {
         self.dir.join(format!("{}{what}-{:016x}{:016x}", self.prefix(), random(), random()))
     }
 
-    /// Makes a stage for `target`, called `path`, unless another process is quicker; what killed
-    /// processes left of making others goes.
+    /// Makes a stage for `target`, called `path`, unless another process is quicker; removes the
+    /// remains of killed processes that were making others.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<()> {
         let (new, _held) = self.unfinished()?;
         let filled = self.fill(&new, target, path).and_then(|identity| {
@@ -145,7 +145,7 @@ impl Directory {
     /// Opens the stage in the directory `place`; `None` if there is none.
     ///
     /// # Errors
-    /// `Access` if it is not the user's alone; what the system says.
+    /// `Access` if it is not private to the user; otherwise the error of the system call.
     pub(super) fn open(&self, place: &Path) -> Result<Option<Files>> {
         match self.open_files(place) {
             Err(error) if error.class() == ErrorClass::NoSuchFile => Ok(None),
@@ -180,7 +180,7 @@ impl Directory {
         place.join(HEAD).symlink_metadata().is_ok_and(|facts| is_same(&facts, head))
     }
 
-    /// Takes the name of a stage away from it; where it is now.
+    /// Renames a stage to set it aside; returns its new path.
     pub(super) fn set_aside(place: &Path) -> Result<PathBuf> {
         let mut name = place.as_os_str().to_owned();
         name.push(format!("-aside-{:016x}", random()));
@@ -197,10 +197,10 @@ impl Directory {
         }
     }
 
-    /// What there is of this user's.
+    /// All entries of this user.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub(super) fn list(&self) -> io::Result<Vec<Found>> {
         let mut all = Vec::new();
         let prefix = self.prefix();
@@ -215,7 +215,7 @@ impl Directory {
         Ok(all)
     }
 
-    /// Removes what a killed process left of a stage, unless somebody may be at it.
+    /// Removes the remains of a stage, unless a process may be using them.
     pub(super) fn clear(&self, remains: &Path) -> bool {
         let held = self.hold(remains).ok().flatten();
         let is_left = held.is_some_and(|held| held.is_sure || held.is_old());
@@ -227,7 +227,7 @@ impl Directory {
 }
 
 impl Held {
-    /// Whether nobody has changed it for a minute.
+    /// Whether it has not changed for a minute.
     fn is_old(&self) -> bool {
         let changed = self.dir.metadata().and_then(|facts| facts.modified());
         let age = changed.ok().and_then(|at| at.elapsed().ok());
@@ -245,7 +245,7 @@ fn named(call: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
     move |error| Error::os(call, &error).with_path(&path)
 }
 
-/// Removes the files of a stage and their directory; what is not ours there stays.
+/// Removes the files of a stage and their directory; other files there stay.
 fn remove(dir: &Path) {
     for name in [HEAD, PLACES, BYTES] {
         let _ = std::fs::remove_file(dir.join(name));

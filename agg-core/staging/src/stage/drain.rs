@@ -1,7 +1,7 @@
-//! Draining: what is staged goes into the file, domain by domain, in the order of the file.
+//! Draining: staged bytes go into the file, domain by domain, in the order of the file.
 //!
-//! Several processes drain at the same time, each another domain. Nobody waits for the storage but
-//! who drains: others go on staging meanwhile, and a domain that has changed is drained again.
+//! Several processes drain at the same time, each another domain. Only a draining process waits for
+//! the storage: others go on staging meanwhile, and a domain that has changed is drained again.
 
 use super::Stage;
 use super::control::Learn;
@@ -20,16 +20,17 @@ use std::sync::PoisonError;
 /// Rounds after which nobody stages while a domain is drained.
 const PATIENT: u32 = 2;
 
-/// Bytes of headers, of which formats announce what follows.
+/// Bytes of headers, in which formats announce other bytes.
 const HEADER: u64 = 64 << 10;
 
 impl Stage {
-    /// Writes to the file, which is `base`, what is staged when the call begins, by whomever.
+    /// Writes the bytes that are staged when the call begins, by any process, to the file, which is
+    /// `base`.
     ///
     /// # Errors
-    /// What the system says, with the range that is not stored. What is not stored stays staged,
-    /// and whatever else can be stored is, but for the first domain: what announces other bytes is
-    /// there, and comes when all of these are in the file.
+    /// The error of the system call, with the range that is not stored. Bytes that are not stored
+    /// stay staged. All others are stored, except in the first domain: its headers announce other
+    /// bytes, and come when all of these are in the file.
     pub(super) fn drain(&self, base: &dyn Driver, counters: &Counters) -> Result<()> {
         let mut rest = self.places.dirty_domains();
         if rest.is_empty() {
@@ -100,7 +101,7 @@ impl Stage {
         let found = self.places.runs(extent, &mut |run| runs.push(run));
         found.map_err(|error| Error::os("mmap", &error))?;
         if runs.is_empty() {
-            // Whoever cleared it may have been killed meanwhile.
+            // The process that cleared it may have been killed meanwhile.
             return self.clear(domain).map(|()| true);
         }
         let alone = (round >= PATIENT).then_some(alone);
@@ -115,7 +116,7 @@ impl Stage {
         self.clear(domain).map(|()| true)
     }
 
-    /// No byte of a domain is staged any more.
+    /// Clears the record that bytes of a domain are staged.
     fn clear(&self, domain: u64) -> Result<()> {
         self.places.clear(domain).map_err(|error| Error::os("fallocate", &error))?;
         // Its memory is free for others; without that it only lasts longer.
@@ -141,7 +142,7 @@ impl Stage {
     }
 }
 
-/// What requests to write to the file cost.
+/// The costs of requests to write to the file.
 pub(super) fn costs_of(base: &dyn Driver) -> Costs {
     match base.meter() {
         Some(meter) => meter.writes.figures(),
@@ -149,8 +150,8 @@ pub(super) fn costs_of(base: &dyn Driver) -> Costs {
     }
 }
 
-/// The runs of a domain, and those of them that go into the file after all others: what announces
-/// others, in the first [`HEADER`] bytes of the file, from behind.
+/// Splits the runs of a domain. Those in the first [`HEADER`] bytes of the file, which announce
+/// others, go into the file after all others, from behind.
 fn in_order(runs: &[Extent]) -> (Vec<Extent>, Vec<Extent>) {
     let cut = runs.partition_point(|run| run.offset < HEADER);
     let (front, back) = runs.split_at(cut);

@@ -1,4 +1,4 @@
-//! Requests to a file whose small writes are staged.
+//! Requests to a file with staged small writes.
 
 use super::Stage;
 use super::control::Learn;
@@ -16,7 +16,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// As an attempt at a transfer, of which nobody counts the requests.
+/// The outcome as that of an attempt at a transfer, without a count of requests.
 fn as_attempt(outcome: Outcome) -> io::Result<usize> {
     outcome.result.map_err(|error| error.to_io())?;
     Ok(outcome.bytes as usize)
@@ -208,7 +208,7 @@ impl Driver for StagedFile {
         self.base.renew();
     }
 
-    /// Drains the stage, unless what waits shall wait for another program.
+    /// Drains the stage, unless its bytes are to wait for another program.
     fn close(&self) -> Result<()> {
         let drained = self.drain_at_close();
         self.closed.store(true, Ordering::Release);

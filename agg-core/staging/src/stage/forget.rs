@@ -1,4 +1,5 @@
-//! Files that lose their last name: nobody can open them any more, and what is staged is of no use.
+//! Files that lose their last name: they cannot be opened any more, so their staged bytes are
+//! useless.
 
 use super::control::{Control, Fit, Identity};
 use super::home::Files;
@@ -21,7 +22,7 @@ impl Losing {
     pub fn of(home: &Home, file: File) -> Option<Self> {
         let facts = file.metadata().ok()?;
         let may_end = facts.is_file() && facts.nlink() == 1;
-        // In memory it ends with those who have the file open.
+        // A stage in memory ends with the processes that have the file open.
         let has_stage =
             || home.survives() && Identity::of(&file).is_ok_and(|one| home.has(&home.place(&one)));
         (may_end && has_stage()).then(|| Self { home: home.clone(), file })
@@ -34,8 +35,8 @@ impl Losing {
         Self::of(home, how.open(path).ok()?)
     }
 
-    /// It has lost the name: if that was the last one, removes its stage, unless somebody has the
-    /// file open, who does so in the end.
+    /// Call after it has lost the name: if that was the last one, removes its stage, unless a
+    /// process has the file open and removes it in the end.
     pub fn lost(self) {
         if let Err(error) = self.remove_stage() {
             log!(Level::Warn, "the stage of a deleted file is not removed: {error}");

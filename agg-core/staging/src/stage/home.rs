@@ -20,7 +20,7 @@ pub struct Home {
 
 #[derive(Clone, Debug)]
 enum HomeKind {
-    /// In a directory, where they survive those who use them.
+    /// In a directory, where they survive the processes that use them.
     Directory(Directory),
     /// In memory, which ends with the last process that uses it.
     Memory(Memory),
@@ -31,7 +31,7 @@ enum HomeKind {
 pub(super) enum Place {
     /// A directory.
     Directory(PathBuf),
-    /// Memory; what is staged there is for this file.
+    /// Memory with the staged bytes of this file.
     Memory(Identity),
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Files {
     pub(super) draining: File,
     pub(super) places: File,
     pub(super) bytes: File,
-    /// By which others find them, as long as it lives.
+    /// Lets others find them, as long as it lives.
     pub(super) claim: Option<Claim>,
 }
 
@@ -68,14 +68,14 @@ impl Home {
     /// Stages in memory.
     ///
     /// # Errors
-    /// What the system says: without `/proc` processes cannot find each other.
+    /// The error of the system call: without `/proc` processes cannot find each other.
     pub fn in_memory() -> Result<Self> {
         let memory =
             Memory::new().map_err(|error| Error::os("open of /proc/self/ns/pid", &error))?;
         Ok(Self { kind: HomeKind::Memory(memory), room: Room::in_memory() })
     }
 
-    /// Whether what is staged survives those who use it.
+    /// Whether staged bytes survive the processes that use the stage.
     pub(super) fn survives(&self) -> bool {
         matches!(self.kind, HomeKind::Directory(_))
     }
@@ -113,7 +113,7 @@ impl Home {
     /// Opens the stage in `place`; `None` if there is none.
     ///
     /// # Errors
-    /// `Access` if it is not the user's alone; what the system says.
+    /// `Access` if it is not private to the user; otherwise the error of the system call.
     pub(super) fn open(&self, place: &Place) -> Result<Option<Files>> {
         match (&self.kind, place) {
             (HomeKind::Directory(directory), Place::Directory(path)) => directory.open(path),
@@ -125,7 +125,7 @@ impl Home {
     /// Makes a stage for `target`, called `path`, unless another process is quicker.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub(super) fn make(&self, target: &File, path: &Path) -> Result<Option<Files>> {
         match &self.kind {
             HomeKind::Memory(memory) => memory.make(target, path),
@@ -140,13 +140,13 @@ impl Home {
     pub(super) fn end(&self, place: &Place, head: &File) {
         match (&self.kind, place) {
             (HomeKind::Directory(directory), Place::Directory(path)) => directory.remove(path),
-            // Whoever has found it meanwhile looks for another one.
+            // A process that has found it meanwhile looks for another one.
             _ => _ = Control::give_up(head),
         }
     }
 }
 
-/// Where stages are that the user wants at `place`, if he wants any.
+/// The home of the stages that the user wants at `place`, if any.
 pub fn home_of(place: &StagePlace) -> Option<Home> {
     match place {
         StagePlace::Nowhere => None,
@@ -162,7 +162,7 @@ pub fn home_of(place: &StagePlace) -> Option<Home> {
 }
 
 impl Place {
-    /// Whether the stage of which `head` is the head is still the one here.
+    /// Whether the stage with this head is still the one here.
     pub(super) fn is_of(&self, head: &File) -> bool {
         match self {
             Self::Directory(path) => Directory::is_in_place(path, head),

@@ -1,7 +1,8 @@
 //! Draining in the background, while the program computes.
 //!
-//! The rank that opened the file first drains what has not changed for a while. After an error the
-//! bytes stay staged: the next synchronisation or close tries again, and returns the error.
+//! The rank that opened the file first drains domains that have not changed for a while. After an
+//! error the bytes stay staged: the next synchronisation or close tries again, and returns the
+//! error.
 
 use super::Stage;
 use super::control::Learn;
@@ -19,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// A domain of which no byte was staged for so long is drained.
+/// A domain is drained if none of its bytes was staged for so long.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// What drains a file in the background, as long as something is staged.
+/// Drains a file in the background, as long as something is staged.
 pub(super) struct Idle {
     workers: Workers,
     work: Mutex<Option<Running<()>>>,
@@ -38,7 +39,7 @@ struct State {
     ends: AtomicBool,
 }
 
-/// What was seen of the domains, and when.
+/// The versions of the domains, and when each was first seen.
 #[derive(Debug, Default)]
 struct Seen(BTreeMap<u64, (u32, Instant)>);
 
@@ -111,7 +112,7 @@ fn drained(
         Ok(true) => Poll::Pending,
         Ok(false) => {
             state.runs.store(false, Ordering::Release);
-            // What was staged before that has woken no other worker.
+            // Bytes that were staged before that have woken no other worker.
             match !stage.to_drain().is_empty() && !state.runs.swap(true, Ordering::AcqRel) {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
@@ -126,8 +127,8 @@ fn drained(
 }
 
 impl Stage {
-    /// The domains that may be drained in the background: what announces other bytes, at the
-    /// beginning of the file, waits for a synchronisation.
+    /// The domains that may be drained in the background: headers, at the beginning of the file,
+    /// announce other bytes and wait for a synchronisation.
     fn to_drain(&self) -> Vec<u64> {
         self.places.dirty_domains().into_iter().filter(|domain| *domain != 0).collect()
     }

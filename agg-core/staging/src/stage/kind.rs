@@ -1,4 +1,4 @@
-//! Files whose small writes are staged, as a kind of storage.
+//! The kind of storage for files with staged small writes.
 
 use super::staged::StagedFile;
 use super::target::target_of;
@@ -64,7 +64,7 @@ impl Kind for Staged {
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
         match drivers.ordinary().open(drivers, how) {
             Ok(file) => self.with_stage(file, how),
-            // What others have there is not staged.
+            // Files of other kinds of storage are not staged.
             Err(error) => drivers.open_instead(how, error),
         }
     }

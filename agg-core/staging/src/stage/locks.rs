@@ -2,13 +2,13 @@
 //!
 //! | lock | shared | alone |
 //! |---|---|---|
-//! | presence | who uses the stage | who makes it, looks whether it is abandoned, or removes it |
-//! | accesses | who stages or reads | who looks which bytes of a domain are staged, or clears it |
-//! | the gate | who wants to stage or read, and finds it closed | who waits to be alone |
-//! | a domain | | who drains it |
+//! | presence | use of the stage | making it, checking whether it is abandoned, removing it |
+//! | accesses | staging and reading | looking for the staged bytes of a domain, or clearing it |
+//! | the gate | staging and reading, if it is found closed | waiting to be alone |
+//! | a domain | | draining it |
 //!
-//! The kernel gives a shared lock to whoever asks, as long as others share it: without the gate
-//! those who stage and read would let nobody be alone.
+//! The kernel grants a shared lock as long as others share it: without the gate, processes that
+//! stage and read would never let another be alone.
 
 use aggio_base::os::{ofd_lock, ofd_would_lock};
 use std::fs::File;
@@ -90,7 +90,7 @@ impl Locks {
         if ofd_would_lock(self.file.as_raw_fd(), libc::F_RDLCK, GATE, 1)? {
             return Ok(());
         }
-        // Of this description no thread keeps it.
+        // No thread keeps this lock with this description.
         self.set(true, libc::F_RDLCK, GATE)?;
         release(&self.file, GATE);
         Ok(())

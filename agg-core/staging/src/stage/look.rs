@@ -1,4 +1,4 @@
-//! Looks at a file by system calls, which do not know of its stage.
+//! Makes staged bytes visible to system calls on the file itself.
 
 #[cfg(test)]
 mod tests;
@@ -11,12 +11,12 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Writes what is staged to the file that `target` has open, for a program that is about to look at
+/// Writes staged bytes to the file that `target` has open, for a program that is about to look at
 /// the file with system calls. With `stays`, because the program opens it, nothing is staged any
 /// more as long as others use the stage: all writes go to the file.
 ///
 /// # Errors
-/// What the system says; what is not in the file is still staged.
+/// The error of the system call; bytes that are not in the file are still staged.
 pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
     // Draining writes to the file, and `target` may be open for neither reading nor writing.
     let name = format!("/proc/self/fd/{}", target.as_raw_fd());
@@ -37,8 +37,8 @@ pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
 }
 
 impl Stage {
-    /// With `stays`, what is written from now on goes to the file. Writes that are being staged
-    /// have ended when this returns.
+    /// With `stays`, later writes go to the file. Writes that are being staged have ended when this
+    /// returns.
     fn show_from_now_on(&self, stays: bool) -> Result<()> {
         if stays {
             self.control.show();

@@ -1,4 +1,4 @@
-//! Stages in memory that has no name: whoever uses one holds it, and it ends with the last of them.
+//! Stages in memory without a name: each process that uses one holds it, and it ends with the last.
 
 use super::claim::{Address, Claim, Making, claims, is_claimed, watch};
 use super::control::{Control, Identity};
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// So often whoever is found may be gone before its memory is opened.
+/// How often a process that was found may be gone before its memory is opened.
 const ATTEMPTS: u32 = 16;
 
 /// The stages in memory of a user.
@@ -38,7 +38,7 @@ impl Memory {
     /// Opens the stage of the file that other processes have; `None` if none has one.
     ///
     /// # Errors
-    /// A process has one, and this one may not open it: what waits there would not be seen.
+    /// A process has one, and this one may not open it: bytes that wait there would be missed.
     pub(super) fn open(&self, identity: &Identity) -> Result<Option<Files>> {
         let mut refused = None;
         let failed = |error| Error::os("look for a stage in memory", &error);
@@ -118,7 +118,7 @@ impl Memory {
 
     /// Whether `file` is memory of this user's.
     fn is_memory(&self, file: &File) -> bool {
-        // SAFETY: asks for what only memory files have.
+        // SAFETY: asks for the seals, which only memory files have.
         let has_seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) } >= 0;
         has_seals && file.metadata().is_ok_and(|facts| facts.uid() == self.user)
     }

@@ -1,9 +1,9 @@
 //! Staged writes: bytes of a file that wait on the node, where every process of the user sees them:
 //! in memory, or in a directory, where they survive the processes.
 //!
-//! The stage of a file is a second file of the same shape: a byte waits at its own place in it.
-//! So the newest byte counts, as in any file, a reader copies ranges, and draining reads the stage
-//! in the order of the file. Which bytes wait is known by the byte.
+//! The stage of a file is a second file of the same shape: a byte waits at its own place in it. So
+//! the newest byte counts, as in any file, a reader copies ranges, and draining reads the stage in
+//! the order of the file. A map records each byte that waits.
 
 mod claim;
 mod control;
@@ -47,21 +47,21 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// So often somebody may be quicker than this process.
+/// How often another process may be quicker than this one.
 const ATTEMPTS: u32 = 64;
 
 /// The stage of a file, as one opener uses it.
 pub(super) struct Stage {
     home: Home,
     place: Place,
-    /// The file, of which only the version is asked.
+    /// The file, for its version and other facts only.
     target: File,
     control: Control,
     places: Places,
     bytes: File,
     /// Presence and accesses.
     locks: Locks,
-    /// The locks of draining, of which this opener does one thing at a time.
+    /// The locks of draining. This opener does one thing at a time with them.
     draining: Mutex<Locks>,
     /// Lets others find it in memory.
     _claim: Option<Claim>,
@@ -71,16 +71,16 @@ impl Stage {
     /// The stage of the file `target`, which is called `path`; `None` if there is none and none is
     /// to be `made`.
     ///
-    /// A stage that nobody uses is what killed processes left: its bytes wait on, unless somebody
+    /// A stage that no process uses was left by killed ones: its bytes wait on, unless somebody
     /// else has changed the file since. Then it is set aside, for the user to decide.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub(super) fn join(home: &Home, target: File, path: &Path, made: bool) -> Result<Option<Self>> {
         let place = home.place(&Identity::of(&target)?);
         for _ in 0..ATTEMPTS {
             let found = match home.open(&place) {
-                // Whoever has made such a directory, it is no stage of this user's.
+                // A directory that is not private to this user is no stage.
                 Err(error) if error.class() == ErrorClass::Access && !made && home.survives() => {
                     None
                 }
@@ -134,7 +134,8 @@ impl Stage {
     /// Stages pieces of the file, all or none of them.
     ///
     /// # Errors
-    /// What the system says, such as `NoSpace`; the same if nothing is to be staged any more.
+    /// The error of the system call, such as `NoSpace`; also `NoSpace` if nothing is to be staged
+    /// any more.
     pub(super) fn write(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let failed = |call: &str, error: std::io::Error| {
             Error::os(call, &error).with_path(&self.place.to_string())
@@ -162,7 +163,7 @@ impl Stage {
     /// Whether a byte of `extent` is staged.
     pub(super) fn has_any_of(&self, extent: Extent) -> bool {
         let mut has_one = false;
-        // What cannot be looked at may be.
+        // If the map cannot be read, assume that a byte is staged.
         self.may_have(extent)
             && (self.places.runs(extent, &mut |_| has_one = true).is_err() || has_one)
     }
@@ -172,7 +173,7 @@ impl Stage {
         !self.may_have(extent) && self.is_clear_from(extent.end())
     }
 
-    /// Whether no byte is staged from `offset` on; knows whole domains.
+    /// Whether no byte is staged from `offset` on, to the granularity of a domain.
     pub(super) fn is_clear_from(&self, offset: u64) -> bool {
         !self.may_have(Extent::new(offset, u64::MAX - offset))
     }
@@ -210,8 +211,8 @@ impl Stage {
         Ok(0)
     }
 
-    /// Fills `buffer` with the file from `offset` on: what `base` reads of the file itself, under
-    /// what is staged.
+    /// Fills `buffer` with the file from `offset` on: reads the file itself with `base`, and puts
+    /// the staged bytes over that.
     pub(super) fn read(
         &self,
         buffer: &mut [u8],
@@ -233,7 +234,7 @@ impl Stage {
         })
     }
 
-    /// What `read` returns, while no staged byte goes to the file.
+    /// Runs `read` while no staged byte goes to the file.
     fn locked(&self, extent: Extent, read: impl FnOnce() -> Outcome) -> Outcome {
         match self.locks.access() {
             Ok(_access) => read(),
@@ -244,7 +245,7 @@ impl Stage {
         }
     }
 
-    /// Puts what is staged over what was read, also behind the end of the file.
+    /// Puts staged bytes over those that were read, also behind the end of the file.
     fn extended(&self, buffer: &mut [u8], offset: u64, outcome: Outcome) -> Outcome {
         if outcome.result.is_err() {
             return outcome;
@@ -278,18 +279,20 @@ impl Stage {
         self.places.cut(size);
     }
 
-    /// Tells that the file is changed by `act`, which others need not take for a stranger's doing.
+    /// Records that `act` changes the file, so that others do not take it for a change by another
+    /// program.
     fn changing<T>(&self, learn: Learn, act: impl FnOnce() -> T) -> T {
         let _change = self.change(learn);
         act()
     }
 
-    /// The same until the result is dropped. Nobody compares versions where nothing survives.
+    /// The same until the result is dropped. Versions are compared only where stages survive.
     fn change(&self, learn: Learn) -> Option<Change<'_>> {
         self.home.survives().then(|| self.control.change(&self.target, learn))
     }
 
-    /// Whether nobody can open the file any more, so that what is staged is of no use.
+    /// Whether the file has no name any more: it cannot be opened, and its staged bytes are
+    /// useless.
     fn is_deleted(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
         self.target.metadata().is_ok_and(|facts| facts.nlink() == 0)
@@ -297,12 +300,13 @@ impl Stage {
 
     /// Ends the use of the stage, which the last one removes if nothing is left in it.
     pub(super) fn leave(self) {
-        // In memory what could not be drained, and was told of, ends with its last user.
+        // In memory, bytes that could not be drained end with the last user; the error was
+        // returned.
         let is_empty = || !self.home.survives() || self.is_empty() || self.is_deleted();
         if !is_empty() {
             return;
         }
-        // Of several that leave at once each would find the others present, and nobody would be
+        // If several processes leave at once, each would find the others present, and none would be
         // the last.
         self.locks.be_gone();
         let alone = self.locks.be_alone().unwrap_or(false);
@@ -318,8 +322,8 @@ impl std::fmt::Debug for Stage {
     }
 }
 
-/// Whether the stage in `place`, which nobody uses, holds what belongs to `target` now. One that
-/// does not is set aside, or removed if nothing is in it.
+/// Whether the bytes of the stage in `place`, which no process uses, belong to `target` now.
+/// Otherwise the stage is set aside, or removed if nothing is in it.
 fn may_be_continued(
     home: &Home,
     place: &Place,

@@ -20,9 +20,9 @@ pub(super) const DOMAIN: u64 = aggio_plan::plan::cost::STAGED_REQUEST;
 /// Bytes behind this place are not staged.
 pub(super) const MAX: u64 = 1 << 43;
 
-/// Bytes of which there is one state.
+/// Bytes that share one state.
 pub(super) const PAGE: u64 = 4096;
-/// Bytes of which the places are mapped at once.
+/// Bytes with places that are mapped at once.
 const WINDOW: u64 = 256 << 20;
 
 /// Places in the file of places: the head, records of domains, states, bits.
@@ -43,7 +43,7 @@ const NONE: u8 = 0;
 const FULL: u8 = 1;
 const PART: u8 = 2;
 
-/// What is staged.
+/// The map of staged bytes.
 pub(super) struct Places {
     file: File,
     head: Words,
@@ -70,8 +70,8 @@ impl Places {
     /// Gives an empty `file` its length.
     ///
     /// # Errors
-    /// `EFBIG` where the size of files is limited, without the signal that goes with it; what the
-    /// system says.
+    /// `EFBIG` where the size of files is limited, without the signal that goes with it; otherwise
+    /// the error of the system call.
     pub(super) fn init(file: &File) -> io::Result<()> {
         if aggio_base::os::largest_file() < LENGTH {
             return Err(io::Error::from_raw_os_error(libc::EFBIG));
@@ -140,7 +140,7 @@ impl Places {
         domain * DOMAIN < self.end() && self.dirty(domain).load(Acquire) != 0
     }
 
-    /// The domains of which bytes are staged.
+    /// The domains with staged bytes.
     pub(super) fn dirty_domains(&self) -> Vec<u64> {
         let all = 0..self.end().div_ceil(DOMAIN);
         all.filter(|domain| self.dirty(*domain).load(Acquire) != 0).collect()
@@ -197,13 +197,13 @@ impl Places {
         self.dirty(domain).store(1, Release);
     }
 
-    /// Whether a byte of `extent` may be staged; knows whole domains.
+    /// Whether a byte of `extent` may be staged, to the granularity of a domain.
     pub(super) fn may_have(&self, extent: Extent) -> bool {
         let last = extent.end().min(self.end()).div_ceil(DOMAIN);
         (extent.offset / DOMAIN..last).any(|domain| self.dirty(domain).load(Acquire) != 0)
     }
 
-    /// Tells `found` the runs of bytes of `extent` that are staged, in order.
+    /// Calls `found` with the runs of bytes of `extent` that are staged, in order.
     pub(super) fn runs(&self, extent: Extent, found: &mut dyn FnMut(Extent)) -> io::Result<()> {
         let mut run = Extent::default();
         let mut add = |next: Extent| {
@@ -228,13 +228,13 @@ impl Places {
         Ok(())
     }
 
-    /// No byte of a domain is staged any more. Nobody else looks at it meanwhile.
+    /// Clears the map of a domain. No other process looks at it meanwhile.
     ///
-    /// The domain stays one of which bytes may be staged until nothing is left of them.
+    /// The domain counts as dirty until nothing is left of its bytes.
     pub(super) fn clear(&self, domain: u64) -> io::Result<()> {
         let extent = Extent::new(domain * DOMAIN, DOMAIN);
         self.clear_states(extent)?;
-        // Whoever stores there next must not find old bits.
+        // The next process that stores there must not find old bits.
         self.head.word(EPOCH).fetch_add(1, AcqRel);
         let bits = Extent::new(BITS + extent.offset / 8, DOMAIN / 8);
         aggio_base::os::punch(self.file.as_raw_fd(), bits)?;
@@ -252,13 +252,13 @@ impl Places {
         Ok(())
     }
 
-    /// What a process leaves that is killed while it clears a domain.
+    /// The state after a process was killed while it cleared a domain.
     #[cfg(test)]
     pub(super) fn clear_in_part(&self, domain: u64) {
         self.clear_states(Extent::new(domain * DOMAIN, DOMAIN)).unwrap();
     }
 
-    /// What a process leaves that is killed before the first byte of a write is staged.
+    /// The state after a process was killed before the first byte of a write was staged.
     #[cfg(test)]
     pub(super) fn add_in_part(&self, extent: Extent) {
         self.prepare(extent).unwrap();
@@ -315,7 +315,7 @@ impl Window {
         let _ = state.compare_exchange(NONE, PART, AcqRel, Acquire);
     }
 
-    /// Tells `found` the runs of `piece`, which is in one page.
+    /// Calls `found` with the runs of `piece`, which is in one page.
     fn runs(&self, piece: Extent, found: &mut dyn FnMut(Extent)) {
         match self.states.byte(STATES + piece.offset / PAGE).load(Acquire) {
             NONE => {}
@@ -328,7 +328,7 @@ impl Window {
     }
 }
 
-/// Tells `found` the runs of set bits of `word` that are those of the bytes of `part`.
+/// Calls `found` with the runs of set bits of `word` that are those of the bytes of `part`.
 fn each_run(word: u64, part: Extent, found: &mut dyn FnMut(Extent)) {
     let mut bits = (word >> (part.offset % 64)) & (u64::MAX >> (64 - part.len));
     let mut at = part.offset;
@@ -343,7 +343,7 @@ fn each_run(word: u64, part: Extent, found: &mut dyn FnMut(Extent)) {
     }
 }
 
-/// `extent` in parts of which none crosses a multiple of `unit`.
+/// Splits `extent` at the multiples of `unit`.
 pub(super) fn parts(extent: Extent, unit: u64) -> impl Iterator<Item = Extent> {
     let mut rest = extent;
     std::iter::from_fn(move || {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// What the kernel calls memory of a stage.
+/// The kernel's name for memory of a stage.
 const LINK: &str = "/memfd:aggio-stage (deleted)";
 
 /// Opens memory of a stage once more that a process has open; `NotFound` if that is another thing,
@@ -28,7 +28,7 @@ fn is_of_stage(name: &str) -> bool {
 /// those of other network namespaces have no names here.
 ///
 /// # Errors
-/// What the system says, if this process cannot look: a stage may be there.
+/// The error of the system call, if this process cannot look: a stage may be there.
 pub(super) fn stages(user: u32, identity: &Identity) -> io::Result<Vec<Address>> {
     let mut found = Vec::new();
     for process in numbers_in::<u32>("/proc")? {
@@ -72,8 +72,8 @@ fn stages_of(process: u32, identity: &Identity) -> io::Result<Vec<Address>> {
     Ok(found)
 }
 
-/// What a call about another process gave; `None` if that process or its descriptor is gone, or is
-/// not for this one to see.
+/// The result of a call about another process; `None` if that process or its descriptor is gone, or
+/// this one may not see it.
 fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,4 +1,4 @@
-//! Draining what killed processes, or programs that were told to, have left in stages.
+//! Draining of stages that killed processes left, or programs that were told to leave them.
 
 use super::Stage;
 use super::control::{Control, Fit};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-/// What was done about one stage.
+/// The result for one stage.
 #[derive(Debug)]
 pub struct Drained {
     /// The directory of the stage.
     pub stage: PathBuf,
-    /// The file whose bytes were in it.
+    /// The file that the bytes belong to.
     pub path: PathBuf,
     /// Bytes that were written to the file, or removed remains if 0.
     pub bytes: u64,
@@ -29,14 +29,14 @@ pub struct Drained {
     pub error: Option<Error>,
 }
 
-/// Drains every stage of this user in `home` that nobody uses, and removes it.
+/// Drains every stage of this user in `home` that no process uses, and removes it.
 ///
-/// Bytes of a file that somebody else has changed since stay where they are, unless `changed`
-/// says that they are to be written all the same; and so do those of which a write failed, of other
-/// machines, and of stages that a restart of this machine may have damaged.
+/// Bytes of a file that somebody else has changed since stay where they are, unless `changed` is
+/// set. So do the bytes of a failed write, those of other machines, and those of stages that a
+/// restart of this machine may have damaged.
 ///
 /// # Errors
-/// If the directory cannot be listed. What fails in a stage is told in the list.
+/// If the directory cannot be listed. Failures in a stage are reported in the list.
 pub fn recover(home: &Home, changed: bool) -> Result<Vec<Drained>> {
     let Some(directory) = home.directory() else { return Ok(Vec::new()) };
     let found = directory.list().map_err(|error| Error::os("readdir", &error))?;
@@ -103,7 +103,7 @@ fn attempt(
             return Err(Error::new(ErrorClass::Io, words).with_errno(libc::ESTALE));
         }
     }
-    // The file that was looked at, whatever has its name by now, and whatever that name is.
+    // The file that was looked at, even if it was renamed or another one has its name by now.
     let name = format!("/proc/self/fd/{}", target.as_raw_fd());
     let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
     // Others wait until it is done, or join it.

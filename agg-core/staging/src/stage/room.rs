@@ -1,4 +1,4 @@
-//! Room for what is staged where the system does not say that there is none, but kills processes.
+//! Room for staged bytes where the system does not report that there is none, but kills processes.
 
 use super::places::PAGE;
 use aggio_base::file_systems;
@@ -17,7 +17,7 @@ pub(super) enum Room {
 
 #[derive(Debug, Default)]
 pub(super) struct InMemory {
-    /// What this process takes of the memory of the node.
+    /// The memory of the node that this process takes.
     allowance: Allowance,
     /// Bytes that a stage without a name may take, once that was asked.
     most: OnceLock<u64>,
@@ -28,7 +28,7 @@ impl Room {
         Self::Memory(Arc::default())
     }
 
-    /// That of files in a directory.
+    /// The room of files in a directory.
     pub(super) fn below(dir: &Path) -> Self {
         let magic = File::open(dir).ok().and_then(|dir| file_systems::magic(dir.as_raw_fd()));
         let is_memory = |magic| ["tmpfs", "ramfs"].contains(&&*file_systems::name_of(magic));

@@ -1,4 +1,4 @@
-//! An open file whose small writes are staged.
+//! An open file with staged small writes.
 
 use super::control::{Identity, Learn};
 use super::drain::costs_of;
@@ -34,7 +34,7 @@ pub(super) struct StagedFile {
     makes: AtomicBool,
     pub(super) stage: Mutex<Option<Arc<Stage>>>,
     pub(super) closed: AtomicBool,
-    /// Of requests that are nobody's call.
+    /// Counts requests that belong to no call.
     pub(super) counters: Arc<Counters>,
 }
 
@@ -42,7 +42,7 @@ impl StagedFile {
     /// The file `base`, which `how` opened and `target` is, staged on `terms`.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// The error of a system call on the file.
     pub(super) fn new(
         base: Box<dyn Driver>,
         target: File,
@@ -70,7 +70,7 @@ impl StagedFile {
         })
     }
 
-    /// The file itself, of which nothing is staged.
+    /// Returns the file itself, if it has no stage.
     ///
     /// # Errors
     /// A thread drains it.
@@ -79,8 +79,8 @@ impl StagedFile {
         Arc::into_inner(self.base).ok_or_else(used)
     }
 
-    /// Joins the stage, which whoever opens the file first makes, if requests are slow. Whether
-    /// there is a stage, or may be one.
+    /// Joins the stage. The process that opens the file first makes it, if requests are slow.
+    /// Returns whether there is a stage, or may be one.
     pub(super) fn begin(&self) -> Result<bool> {
         let may_be = self.terms.always || self.costs().is_slow();
         let makes = self.writes && self.terms.first && may_be;
@@ -96,7 +96,7 @@ impl StagedFile {
         }
     }
 
-    /// What requests to the file cost.
+    /// The costs of requests to the file.
     fn costs(&self) -> Costs {
         costs_of(&**self.base)
     }
@@ -121,7 +121,7 @@ impl StagedFile {
         self.past_the_stage(|| self.base.write_contig(data, offset, counters))
     }
 
-    /// What `write` to the file itself comes to.
+    /// Runs `write` on the file itself; the stage records the change.
     pub(super) fn past_the_stage(&self, write: impl FnOnce() -> Outcome) -> Outcome {
         match self.stage() {
             Ok(Some(stage)) => stage.changing(Learn::AtOnce, write),
@@ -130,8 +130,8 @@ impl StagedFile {
         }
     }
 
-    /// Stages pieces; what finds no room in the stage goes to the file, and everything else that
-    /// waits before it.
+    /// Stages pieces. If they find no room in the stage, they go to the file, after everything else
+    /// that waits.
     pub(super) fn put(
         &self,
         stage: &Stage,
@@ -160,7 +160,7 @@ impl StagedFile {
         }
     }
 
-    /// Somebody is to drain these pieces.
+    /// Wakes the thread that drains these pieces.
     fn wake(&self, pieces: &[(u64, &[u8])]) {
         let Some(idle) = &self.idle else { return };
         let end = pieces.iter().map(|(at, data)| at + data.len() as u64).max();
@@ -200,7 +200,7 @@ impl StagedFile {
         bytes: u64,
         pieces: u64,
     ) -> Result<Option<Arc<Stage>>> {
-        // Whoever may not write learns it from the driver below.
+        // Without permission to write, the driver below returns the error.
         let Some(stage) = self.stage()?.filter(|_| self.writes) else { return Ok(None) };
         let fits = extent.end() <= super::places::MAX;
         let is_worth = self.terms.always || is_worth_staging(self.costs(), bytes, pieces);
@@ -208,7 +208,7 @@ impl StagedFile {
         Ok((fits && (is_worth || stage.has_any_of(extent))).then_some(stage))
     }
 
-    /// Drains, unless what waits shall wait for another program, and can.
+    /// Drains, unless the bytes are to wait for another program, and can.
     pub(super) fn drain_at_close(&self) -> Result<()> {
         let waits = self.terms.drain == Drain::Later && self.home.survives();
         if waits { Ok(()) } else { self.drain() }

@@ -1,4 +1,4 @@
-//! The file that belongs to a stage, whatever its name leads to by now.
+//! The file that belongs to a stage, even if its name leads to another one by now.
 
 use aggio_base::{Error, Result};
 use aggio_comm::transport::Identity;

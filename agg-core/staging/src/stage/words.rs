@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// A range of a file as words. Bytes that nobody has stored read as zeros.
 ///
-/// Only words whose storage has been [allocated](allocate) are touched: without it, a full file
-/// system would end the process.
+/// Only words with [allocated](allocate) storage are accessed: without it, a full file system would
+/// end the process.
 pub(super) struct Words {
     mapping: Mapping,
     range: Extent,
@@ -22,7 +22,7 @@ unsafe impl Send for Words {}
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// Maps `range` of `file`, of which both ends are multiples of the size of a page.
+    /// Maps `range` of `file`. Both ends are multiples of the size of a page.
     pub(super) fn map(file: &File, range: Extent) -> io::Result<Self> {
         let mapping = Mapping::new(file.as_raw_fd(), range, true)?;
         Ok(Self { mapping, range })
@@ -54,7 +54,7 @@ impl Words {
     }
 }
 
-/// Allocates the storage of a range of `file`, which keeps what is stored there.
+/// Allocates the storage of a range of `file`. Its content stays.
 pub(super) fn allocate(file: &File, range: Extent) -> io::Result<()> {
     aggio_base::os::fallocate(file.as_raw_fd(), range, true)
 }

@@ -1,9 +1,9 @@
-//! Whether writes shall wait, by how often other ranks had to ask for what waited.
+//! Decides whether writes wait, by how often other ranks had to ask for waiting bytes.
 
-/// Calls that do not wait after one for which ranks asked: at most so many.
+/// The most calls that do not wait after other ranks have asked.
 const LONGEST: u32 = 255;
 
-/// How often ranks had to ask for what waited; the same on all ranks.
+/// How often ranks had to ask for waiting bytes; the same on all ranks.
 #[derive(Debug, Default)]
 pub struct Habit {
     /// Calls that do not wait now, and after the next time that ranks ask.

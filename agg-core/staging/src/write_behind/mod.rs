@@ -17,12 +17,12 @@ use queue::Queue;
 use std::sync::Arc;
 use straight::Straight;
 
-/// Pieces of which the places are kept without the bytes.
+/// The most pieces that are remembered without their bytes.
 const CLAIMS: u64 = 4_000_000;
 const FORGOTTEN: &str = "single ranks have written more since the last synchronisation than is \
     kept in mind: of bytes that several ranks have written the last write may not count";
 
-/// So many runs are looked through for each access of a rank alone; more are written out once.
+/// The most runs to look through for each access of a rank alone; more are written out once.
 const FEW_RUNS: usize = 64;
 
 /// Pieces that may wait: planning one write of them takes memory for each.
@@ -31,35 +31,35 @@ const PIECES: u64 = 4_000_000;
 /// Where bytes that are to wait find room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Beside what waits in memory.
+    /// In memory, beside the bytes that wait there.
     InMemory,
     /// In a file.
     InFile,
-    /// Nowhere: what waits must be written out before.
+    /// Nowhere: waiting bytes must be written out before.
     None,
 }
 
-/// What waits on this rank.
+/// The waiting writes of this rank.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Writes since the last flush; what this rank has written to the file by itself is kept, for
-    /// another rank may have written the same bytes.
+    /// Writes since the last flush. Those that this rank has written to the file by itself are
+    /// kept, because another rank may have written the same bytes.
     pub pending: Pending,
-    /// What all ranks are writing just now.
+    /// The writes of a flush in progress, by all ranks.
     pub flying: Option<Arc<Pending>>,
-    /// Where older writes since the last flush went, of which the bytes are not kept any more.
+    /// The places of older writes since the last flush, without their bytes.
     pub claims: Pending,
-    /// Where bytes wait for which memory has no room, if there is such a place.
+    /// Files for bytes that memory has no room for, if there is a place for them.
     pub spill: Option<Spill>,
     /// Number of collective writes.
     calls: u64,
-    /// Told to the other ranks while something waits, where they can ask for it.
+    /// Shared with the other ranks while something waits, so that they can ask for it.
     hold: Option<Hold>,
     /// A worker answers them.
     pub is_answered: bool,
-    /// From where to where all ranks wrote what may wait.
+    /// The range of collective writes that may wait.
     pub hull: Extent,
-    /// From where to where this rank wrote alone what waits; others see it.
+    /// The range of waiting writes by this rank alone; others see it.
     pub alone: Extent,
     /// Calls that go straight to the file.
     pub straight: Straight,
@@ -67,25 +67,26 @@ pub struct Waiting {
     pub has_waited: bool,
     /// Collective writes that this rank has done, if they might have waited and all ranks met.
     pub done: u32,
-    /// What all nodes held back of so many of them is stored, because this rank asked for it.
+    /// The value of `done` up to which all nodes have stored their waiting bytes, because this rank
+    /// asked for that.
     pub asked: Option<u32>,
     /// Another rank has asked since the ranks met.
     pub was_asked: bool,
-    /// How often ranks had to ask.
+    /// How often ranks had to ask for waiting bytes.
     pub habit: Habit,
-    /// Of a flush: this rank has written its part alone before all had come, or it is too late for
+    /// This rank has written its part of a flush alone before all had come, or it is too late for
     /// that.
     pub flown: bool,
     /// See [`Waiting::flown`].
     pub committed: bool,
-    /// What is taken of the memory of the node.
+    /// The memory of the node that is taken.
     allowance: Allowance,
     /// Flushes in the order of the calls that they are for.
     queue: Queue,
 }
 
 impl Waiting {
-    /// What all ranks are writing just now, unless this rank has written its part alone: others may
+    /// The writes of a flush in progress, unless this rank has written its part alone: others may
     /// have written some of these bytes since, and this rank writes none of them again.
     pub fn unwritten_flight(&self) -> Option<&Pending> {
         self.flying.as_deref().filter(|_| !self.flown)
@@ -102,7 +103,7 @@ impl Waiting {
         self.queue.ticket()
     }
 
-    /// Tells the other ranks whether something waits.
+    /// Publishes to the other ranks whether something waits.
     pub fn tell(&mut self, holders: Option<&Holders>) {
         let Some(holders) = holders else { return };
         let flies = self.unwritten_flight().is_some();
@@ -122,7 +123,7 @@ impl Waiting {
         self.pending.is_empty() && self.flying.is_none()
     }
 
-    /// From where to where something waits; `None` if that may be bytes of `extent`, or if all
+    /// The range of the waiting bytes; `None` if that may include bytes of `extent`, or if all
     /// ranks are writing just now.
     pub fn untouched(&self, extent: Extent) -> Option<Extent> {
         let has_many = self.pending.runs() > FEW_RUNS;
@@ -130,19 +131,19 @@ impl Waiting {
         (!touches).then(|| self.pending.hull())
     }
 
-    /// Of what waits, from where to where all ranks wrote it together.
+    /// The range of the waiting bytes that all ranks wrote together.
     pub fn held_together(&self) -> Extent {
         match (self.pending.is_empty(), self.alone.is_empty()) {
             (true, _) => Extent::default(),
             (false, true) => self.pending.hull(),
-            // What they wrote together is stored, and this rank kept more since.
+            // The bytes written together are stored, and this rank has kept more since.
             (false, false) if self.hull.is_empty() => self.pending.hull(),
             // The bytes of this rank alone are far from the others.
             (false, false) => self.hull,
         }
     }
 
-    /// What waits, if others are told of it.
+    /// The shared record of waiting bytes, if other ranks have it.
     pub fn hold(&mut self) -> Option<&mut Hold> {
         self.hold.as_mut()
     }
@@ -152,7 +153,7 @@ impl Waiting {
         self.flying.is_none() && ticket.is_first()
     }
 
-    /// Where `more` bytes find room beside what waits: `memory` bytes may wait in memory and
+    /// Where `more` bytes find room beside the waiting ones: `memory` bytes may wait in memory and
     /// `storage` bytes in files, unless requests for pieces of `cheap` bytes cost so little that
     /// writing them out is as good.
     pub fn room(
@@ -173,7 +174,7 @@ impl Waiting {
         if spills { Room::InFile } else { Room::None }
     }
 
-    /// Gives up what waits; how many bytes of it are not in the file.
+    /// Drops all waiting bytes; returns how many of them are not in the file.
     pub fn give_up(&mut self) -> u64 {
         let bytes = self.bytes();
         (self.pending, self.flying, self.claims, self.alone) = Default::default();
@@ -210,8 +211,8 @@ impl Waiting {
     }
 }
 
-/// Whether bytes may wait in a file beside what does; where there is no room, none is asked for
-/// again.
+/// Whether bytes may wait in a file beside those that do. Once there is no room, files are not
+/// tried again.
 fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
     if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
         return false;

@@ -28,7 +28,7 @@ fn dataset(place: u64, size: u64) -> Vec<u8> {
     object(&[message(1, &space), message(3, &kind), message(8, &layout)])
 }
 
-/// A file whose root group has these datasets.
+/// A file with these datasets in its root group.
 pub(super) fn with_datasets(datasets: &[(&str, &[u8])]) -> Vec<u8> {
     const ROOT: usize = 48;
     const HEADER: usize = 128;

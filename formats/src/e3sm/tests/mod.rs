@@ -88,8 +88,8 @@ proptest! {
             files[victim].1.truncate(len);
             match open(&files, &Options::default()) {
                 Err(why) => prop_assert_eq!(why.file, format!("f.{victim:04}")),
-                // Only what is taken from another subfile was cut, or nothing but what fills the
-                // end up.
+                // Only a part that is taken from another subfile was cut, or the padding at the
+                // end.
                 Ok(file) => prop_assert_eq!(all(&file), whole.clone()),
             }
         }

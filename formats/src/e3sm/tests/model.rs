@@ -12,7 +12,7 @@ pub(super) struct Request {
     pub(super) len: u32,
 }
 
-/// What each process owns of a decomposition.
+/// The elements of a decomposition that each process owns.
 pub(super) type Owned = Vec<Vec<Request>>;
 
 /// A variable: the decomposition that it uses, its type, whether it has records.
@@ -23,14 +23,14 @@ pub(super) struct Made {
     pub(super) records: bool,
 }
 
-/// What a program wrote.
+/// The output of a program.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) lev: u64,
     pub(super) ncol: u64,
     pub(super) records: u64,
     pub(super) variables: Vec<Made>,
-    /// Of `ncol`, and of `lev` and `ncol`.
+    /// The owners of `ncol`, and of `lev` and `ncol`.
     pub(super) owned: [Owned; 2],
     /// The subfile of each process.
     pub(super) subfile: Vec<usize>,
@@ -38,7 +38,8 @@ pub(super) struct Model {
     pub(super) border: u64,
 }
 
-/// Cuts `rows` of `row` elements at random places among processes; what has no owner is a hole.
+/// Cuts `rows` of `row` elements at random places among processes; an element without owner is a
+/// hole.
 fn decompose(row: u64, rows: u64, owners: &[u8], processes: usize, shuffled: bool) -> Owned {
     let mut owned: Owned = vec![Vec::new(); processes];
     for element in 0..row * rows {
@@ -256,7 +257,7 @@ impl Model {
         elements.flat_map(|element| self.value(variable, record, element.into())).collect()
     }
 
-    /// A subfile in PnetCDF's layout. What E3SM-IO never writes is garbage here.
+    /// A subfile in PnetCDF's layout. Bytes that E3SM-IO never writes are garbage here.
     pub(super) fn pnetcdf(&self, subfile: usize) -> Vec<u8> {
         let mut header = self.subfile_header(subfile);
         header.assign(self.alignment()).unwrap();

@@ -12,7 +12,7 @@ use super::{Step, Stop, unsuited};
 use crate::hdf5;
 
 impl Plan {
-    /// Writes a subfile: tables first, then variable by variable, of each blob what it has.
+    /// Writes a subfile: tables first, then variable by variable, with the part of each blob.
     pub(super) fn write_by_process(
         &self,
         subfile: usize,
@@ -124,7 +124,7 @@ impl Plan {
     /// Moves the places behind so many records of a variable.
     fn advance(&self, subfile: usize, variable: usize, records: u64, places: &mut [u64]) {
         for (blob, place) in places.iter_mut().enumerate() {
-            // Inside of the file, whose size is known.
+            // Inside of the file, which has a known size.
             *place += self.part(subfile, blob, variable) * records;
         }
     }

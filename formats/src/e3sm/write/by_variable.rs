@@ -1,4 +1,4 @@
-//! A subfile in PnetCDF's layout: a netCDF file whose decomposed variables have blob behind blob.
+//! A subfile in PnetCDF's layout: a netCDF file with decomposed variables blob behind blob.
 
 use super::content::{Content, Sink};
 use super::crew;
@@ -43,8 +43,8 @@ impl Plan {
         crew::each(sink, slabs, |slab, out| self.write_slab(subfile, slab, &layout, &source, out))
     }
 
-    /// The parts of variables with or without `records`, of which there are `begun`, and their
-    /// bytes in the file that the set is made of; in the order of the subfile.
+    /// The parts of variables with or without `records`, in the `begun` records, and their bytes in
+    /// the file that the set is made of; in the order of the subfile.
     fn slabs(&self, records: bool, begun: u64) -> impl Iterator<Item = ((usize, u64), u64)> + Send {
         let slots = self.layout.slots.iter().enumerate();
         let variables: Vec<(usize, u64)> = slots
@@ -52,7 +52,7 @@ impl Plan {
             .map(|(id, slot)| (id, slot.size))
             .collect();
         let count = if records { begun } else { 1 };
-        // Without variables nobody counts the records.
+        // Without variables there is nothing in any record.
         (0..if variables.is_empty() { 0 } else { count }).flat_map(move |record| {
             let slab = move |(id, size): (usize, u64)| ((id, record), size);
             variables.clone().into_iter().map(slab)

@@ -1,4 +1,4 @@
-//! The file of which a set is made, who wrote it, and where a subfile goes.
+//! The file that a set is made of, the writers of its bytes, and the destination of a subfile.
 
 use super::{Step, unsuited};
 use crate::cdf::{self, Header};
@@ -35,13 +35,13 @@ pub trait Content: Sync {
 pub struct Stored {
     /// Which bytes of the file.
     pub range: Range<u64>,
-    /// The number of what they are stored in.
+    /// The number of the store that has them.
     pub store: u64,
     /// The place of the first there.
     pub place: u64,
 }
 
-/// What stores the bytes of a file: some number of files, or one.
+/// Stores the bytes of a file: some number of files, or one.
 pub trait Store: Sync {
     /// Where the bytes of a range are stored, in the order of the file; those in none of the parts
     /// are zeros.
@@ -61,13 +61,13 @@ pub trait Store: Sync {
 
 /// Bytes that one writer wrote last.
 ///
-/// In a list of them they are sorted by range and disjoint; bytes in none were never written. What
-/// lies behind the end of the file is zeros, whoever wrote them.
+/// A list of them is sorted by range and disjoint; bytes in none were never written. Bytes behind
+/// the end of the file are zeros, regardless of their writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     /// The bytes of the file.
     pub range: Range<u64>,
-    /// Who wrote them, counted from zero.
+    /// Their writer, counted from zero.
     pub writer: u32,
 }
 
@@ -80,7 +80,7 @@ pub trait Sink: Sync {
     /// If they cannot be written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
 
-    /// Gives the file its size; what it gains are zeros.
+    /// Sets the size of the file; bytes that it gains are zeros.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ pub trait Sink: Sync {
     }
 }
 
-/// Fills a buffer from `offset` on; what lies behind the end of the file are zeros.
+/// Fills a buffer from `offset` on; bytes behind the end of the file are zeros.
 pub(super) fn read(content: &dyn Content, out: &mut [u8], offset: u64) -> Result<()> {
     let there = usize::try_from(content.size().saturating_sub(offset)).unwrap_or(usize::MAX);
     let (data, rest) = out.split_at_mut(there.min(out.len()));

@@ -11,7 +11,7 @@ const MOST: usize = 4;
 /// Bytes that a thread writes one behind the other, so that its writes are long.
 const BATCH: u64 = if cfg!(test) { 100 } else { 8 << 20 };
 
-/// What is left to do, and why it stopped.
+/// The parts that are left, and the failure that ended the work.
 struct Work<I: Iterator> {
     parts: I,
     failure: Option<Stop>,
@@ -67,7 +67,7 @@ mod tests {
     use crate::error::{Error, Result};
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A file of which the byte at `bad` cannot be written.
+    /// A file with one byte, at `bad`, that cannot be written.
     struct Broken {
         bytes: Mutex<Vec<u8>>,
         bad: u64,

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Who has a variable.
+/// How a variable is distributed among writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nobody: each subfile has zeros.
+    /// It was never written: each subfile has zeros.
     Unwritten,
     /// One writer: each subfile has all of it.
     Whole,
@@ -20,7 +20,7 @@ pub(super) enum Use {
     Decomposed(usize),
 }
 
-/// Who wrote a variable in each of the records that were looked at.
+/// The writers of a variable, in each of the records that were looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// All of it, by this writer.
@@ -29,14 +29,14 @@ enum Seen {
     As(usize),
 }
 
-/// A variable in one record, of which the writers are being found.
+/// A variable in one record, while its writers are being found.
 struct Open {
     variable: usize,
     record: u64,
     spans: Vec<Span>,
 }
 
-/// The file whose writers are being found, from its beginning to its end.
+/// Finds the writers in a file, from its beginning to its end.
 pub(super) struct Derive<'a> {
     content: &'a dyn Content,
     header: &'a Header,
@@ -44,7 +44,7 @@ pub(super) struct Derive<'a> {
     records: u64,
     writers: u32,
     open: Option<Open>,
-    /// What was seen of each variable, and in how many records.
+    /// For each variable its writers, and the number of records that were seen.
     seen: Vec<Option<(Seen, u64)>>,
     found: HashMap<Rc<Found>, usize>,
     /// The dimensions that were seen first of each list of lengths: others of the same share
@@ -53,7 +53,7 @@ pub(super) struct Derive<'a> {
     /// The one that was seen last, which most variables share.
     last: Option<(Rc<Found>, usize)>,
     end: u64,
-    /// What the bytes are that are looked at.
+    /// The piece of the bytes that are looked at.
     here: Piece,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Derive<'a> {
         }
     }
 
-    /// Who has each variable, and all decompositions.
+    /// The use of each variable, and all decompositions.
     pub(super) fn run(
         mut self,
         owned: &mut dyn Iterator<Item = Result<Owned>>,
@@ -109,7 +109,7 @@ impl<'a> Derive<'a> {
         self.end = range.end;
         let mut start = range.start;
         while start < range.end {
-            // Most bytes belong to what those before belong to.
+            // Most bytes belong to the same piece as those before.
             if !self.here.range.contains(&start) {
                 self.here = self.layout.piece(start);
             }
@@ -131,7 +131,7 @@ impl<'a> Derive<'a> {
         !self.layout.slots[variable].records || record < self.records
     }
 
-    /// What belongs to no variable must be zeros: the set has none of it.
+    /// Bytes that belong to no variable must be zeros: the set has none of them.
     fn nothing(&self, range: Range<u64>) -> Step<()> {
         let range = range.start..range.end.min(self.content.size());
         match first_nonzero(self.content, range)? {
@@ -152,7 +152,7 @@ impl<'a> Derive<'a> {
         }
     }
 
-    /// What lies before a byte that belongs to nothing.
+    /// The name of the variable before a byte that belongs to nothing, or else the header.
     fn before(&self, at: u64) -> String {
         let behind =
             at.checked_sub(self.layout.records_begin).filter(|_| self.layout.record_size > 0);
@@ -169,7 +169,8 @@ impl<'a> Derive<'a> {
             self.close()?;
         }
         let size = self.layout.slots[variable].element;
-        // An element of which a writer wrote a part is the writer's: nobody else wrote the rest.
+        // An element that a writer wrote in part belongs to that writer: nobody else wrote the
+        // rest.
         let elements = bytes.start / size..bytes.end.div_ceil(size);
         let is_scalar = self.is_scalar(variable);
         let open = self.open.get_or_insert(Open { variable, record, spans: Vec::new() });
@@ -177,7 +178,7 @@ impl<'a> Derive<'a> {
             Some(last) if last.writer == writer && elements.start <= last.elements.end => {
                 last.elements.end = elements.end;
             }
-            // Nobody asks who wrote a variable of one element.
+            // The writer of a variable of one element does not matter.
             Some(last) if elements.start < last.elements.end && !is_scalar => {
                 let name = &self.header.variables[variable].name;
                 let (one, at) = (last.writer, elements.start);
@@ -245,7 +246,7 @@ impl<'a> Derive<'a> {
         Ok(Seen::As(number))
     }
 
-    /// What was seen in all records.
+    /// The use of a variable, by its writers in all records.
     fn used(&self, variable: &Variable, seen: Option<(Seen, u64)>) -> Step<Use> {
         let records = if self.header.has_records(variable) { self.records } else { 1 };
         match seen {

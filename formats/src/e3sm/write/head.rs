@@ -1,4 +1,4 @@
-//! The header of a subfile: the canonical one and what E3SM-IO adds to it.
+//! The header of a subfile: the canonical one and the additions of E3SM-IO.
 
 use super::derive::Use;
 use super::maps::Map;
@@ -22,7 +22,8 @@ fn table_name(k: usize, table: &str) -> String {
     format!("D{}.{table}", k + 1)
 }
 
-/// What of a header has a name that a set with so many decompositions needs for something else.
+/// Describes a part of a header with a name that a set with so many decompositions needs for
+/// something else.
 pub(super) fn clash(header: &Header, decompositions: usize) -> Option<String> {
     let all = || 0..decompositions;
     let mut dimensions: Vec<String> =

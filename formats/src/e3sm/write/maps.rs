@@ -77,7 +77,7 @@ impl Map {
         map
     }
 
-    /// What a writer has, sorted; neighbours are one run.
+    /// The runs of a writer, sorted; neighbours are one run.
     pub(super) fn runs_of(&self, writer: u32) -> &[Run] {
         let writer = writer as usize;
         &self.runs[self.starts[writer]..self.starts[writer + 1]]
@@ -93,7 +93,7 @@ impl Map {
         self.requests[writer as usize]
     }
 
-    /// What a writer has, cut at the rows of the fastest dimension.
+    /// The runs of a writer, cut at the rows of the fastest dimension.
     pub(super) fn requests_of(&self, writer: u32) -> impl Iterator<Item = Run> {
         let row = self.row;
         self.runs_of(writer).iter().flat_map(move |run| {

@@ -1,15 +1,15 @@
 //! Sets of blobs, in the layouts of E3SM-IO, of a netCDF file that is complete.
 //!
 //! ```text
-//! content.rs   the file, and who wrote which of its bytes; where a subfile goes
-//! derive.rs    who wrote which elements -> maps.rs: the decompositions that the variables share
-//! plan.rs      what the set consists of, and whether it stands for exactly that file
+//! content.rs   the file, and the writers of its bytes; where a subfile goes
+//! derive.rs    the writers of elements -> maps.rs: the decompositions that the variables share
+//! plan.rs      the parts of the set, and whether it stands for exactly that file
 //! head.rs      the header of a subfile
 //! by_variable.rs, by_process.rs: one subfile from beginning to end, in PnetCDF's layout and in
 //!              HDF5's; tables.rs are its tables, slabs.rs gathers elements, moves.rs copies those
 //!              that lie together
 //! crew.rs      threads that write parts of a subfile side by side
-//! out.rs       what is written, in large pieces
+//! out.rs       the bytes of a subfile, written in large pieces
 //! ```
 
 mod by_process;

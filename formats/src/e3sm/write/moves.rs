@@ -11,26 +11,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes that must lie together, on average, so that copying them is quicker than gathering them in
 /// memory.
 const LONG: u64 = if cfg!(test) { 12 } else { 32 << 10 };
-/// Nobody asks where bytes are stored once they did not lie together so often.
+/// After so many parts in a row that do not lie together, the place of bytes is no longer looked
+/// up.
 const PATIENCE: u32 = 3;
 
 /// Copies from where the file is stored to a subfile.
 pub(super) struct Mover<'a> {
     store: &'a dyn Store,
     to: &'a File,
-    /// Parts of the file whose bytes did not lie together, since some did.
+    /// Parts of the file that did not lie together, since one did.
     missed: AtomicU32,
 }
 
 impl<'a> Mover<'a> {
-    /// `None` where only what is in memory can be written.
+    /// `None` where bytes can be written only from memory.
     pub(super) fn new(content: &'a dyn Content, sink: &'a dyn Sink) -> Option<Self> {
         let (store, to) = (content.store()?, sink.file()?);
         Some(Mover { store, to, missed: AtomicU32::new(0) })
     }
 
-    /// Copies the elements of all blobs in a tile of a slab, whose bytes must not be turned round;
-    /// `false`, and nothing is done, if they do not lie together.
+    /// Copies the elements of all blobs in a tile of a slab, if their bytes need not be turned
+    /// round; `false`, and nothing is done, if they do not lie together.
     pub(super) fn copy(&self, slab: Slab, blobs: &[Blob<'_>], tile: &Range<u64>) -> Result<bool> {
         if slab.turned > 1 || self.missed.load(Ordering::Relaxed) >= PATIENCE {
             return Ok(false);
@@ -50,7 +51,7 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// What lies where, and where it goes. Only the length of a range tells something: the bytes of a
+/// The sources of bytes and their destinations. Only the length of a range counts: the bytes of a
 /// blob that lie together where they are stored need not do so in the file.
 #[derive(Default)]
 struct Moves {

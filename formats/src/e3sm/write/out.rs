@@ -1,4 +1,4 @@
-//! What is written to a subfile: pieces in any order, joined to large ones.
+//! The output to a subfile: pieces in any order, joined to large ones.
 
 use super::content::Sink;
 use crate::cdf::swap;
@@ -17,7 +17,7 @@ struct Piece {
     bytes: Range<usize>,
 }
 
-/// What is written to a subfile. No byte may be written twice.
+/// The output to a subfile. No byte may be written twice.
 pub(super) struct Out<'a> {
     sink: &'a dyn Sink,
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ impl<'a> Out<'a> {
         Out { sink, bytes: Vec::new(), pieces: Vec::new(), joined: Vec::new() }
     }
 
-    /// What is put from now on lies at `offset`, one behind the other.
+    /// Bytes that are put from now on lie at `offset`, one behind the other.
     pub(super) fn at(&mut self, offset: u64) -> Result<()> {
         if self.bytes.len() >= MOST || self.pieces.len() >= MOST_PIECES {
             self.flush()?;

@@ -1,4 +1,4 @@
-//! What a set consists of, and whether it stands for exactly the file that it is made of.
+//! The parts of a set, and whether it stands for exactly the file that it is made of.
 
 use super::content::{self, Content, Owned, Sink};
 use super::derive::{Derive, Use};
@@ -27,11 +27,11 @@ pub enum Kind {
 pub enum Outcome {
     /// How.
     Plan(Plan),
-    /// What the convention cannot express, in words.
+    /// The convention cannot express the file, for this reason.
     Unsuited(String),
 }
 
-/// What a set consists of. It depends on nothing but what it is made of: several processes make the
+/// The parts of a set. It depends on the arguments of [`Plan::of`] only: several processes make the
 /// same one.
 pub struct Plan {
     pub(super) kind: Kind,
@@ -53,8 +53,7 @@ impl Plan {
     /// A set of the file `content`, which has the bytes `owned` of its writers. `groups` are the
     /// writers of each subfile: each of `0..n` is in one of them, also one that wrote nothing.
     ///
-    /// What is kept in memory depends on how many ranges the writers have, not on how long they
-    /// are.
+    /// The memory depends on the number of the writers' ranges, not on their length.
     ///
     /// # Errors
     ///
@@ -103,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// The records of which the file has something; of others there are zeros.
+    /// The records with data in the file; others are zeros.
     pub(super) fn begun(&self, content: &dyn Content) -> u64 {
         self.records.min(self.layout.begun_records(content.size()))
     }
@@ -135,7 +134,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What of the file a reader of the set would find different.
+    /// The difference that a reader of the set would find to the file, if there is one.
     fn difference(&self, head: &[u8], size: u64) -> Option<String> {
         let read = || -> std::result::Result<(Vec<u8>, u64), String> {
             let subfile = self.placed_head(0)?.write().map_err(|why| why.to_string())?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Bytes of a variable that are looked at, at a time.
 const TILE: u64 = if cfg!(test) { 96 } else { 8 << 20 };
-/// Of which parts are read that some run needs.
+/// Bytes of a part of a tile. Only parts that some run needs are read.
 const BLOCK: u64 = if cfg!(test) { 16 } else { 64 << 10 };
 
 /// A variable's part of a record, in the file.
@@ -31,7 +31,7 @@ impl Slab {
     }
 }
 
-/// The file, and who copies what lies together there.
+/// The file, and a mover of the bytes that lie together where it is stored.
 pub(super) struct Source<'a> {
     pub(super) content: &'a dyn Content,
     pub(super) mover: Option<Mover<'a>>,
@@ -154,7 +154,7 @@ impl<'a> Blob<'a> {
         Ok(())
     }
 
-    /// What it has in a tile is done.
+    /// Passes over its elements in a tile, which are done.
     fn pass(&mut self, slab: Slab, tile: &Range<u64>) {
         let runs = self.among(tile);
         let Some(last) = runs.last() else { return };

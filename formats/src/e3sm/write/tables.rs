@@ -1,4 +1,4 @@
-//! The tables of a decomposition: what each blob has.
+//! The tables of a decomposition: the requests of each blob.
 
 use super::head::most;
 use super::maps::{Map, Run};
@@ -6,7 +6,7 @@ use super::out::Out;
 use crate::cdf::Endian;
 use crate::error::Result;
 
-/// Requests of which the numbers are put at a time.
+/// Requests that are put at a time.
 const PIECE: usize = if cfg!(test) { 3 } else { 64 << 10 };
 
 /// The tables of a decomposition in one subfile.
@@ -53,7 +53,8 @@ impl Tables<'_> {
         })
     }
 
-    /// Writes the five variables, which begin at `begins`. What no request fills stays as it is.
+    /// Writes the five variables, which begin at `begins`. Entries without a request stay as they
+    /// are.
     pub(super) fn write_columns(&self, begins: [u64; 5], out: &mut Out<'_>) -> Result<()> {
         let width = 4 * most(self.map, self.group);
         let blobs = || (0_u64..).zip(self.group.iter().copied());

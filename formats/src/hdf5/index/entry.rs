@@ -11,7 +11,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// All of `cursor`; of chunks with filters the stored bytes have what width is left.
+    /// Parses all of `cursor`. With filters, the stored bytes have the width that is left.
     pub(super) fn parse(mut cursor: Cursor<'_>, filtered: bool) -> Option<Self> {
         let address = cursor.address()?;
         if !filtered {

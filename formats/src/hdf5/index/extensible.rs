@@ -9,7 +9,7 @@ use crate::hdf5::reader::Reader;
 const SHORT: &str = "its index block is too short";
 const BLOCK: &str = "data block of an extensible array";
 
-/// An array whose header was read, and who is called with its elements.
+/// An array with its header, and the function that takes its elements.
 struct Array<'a> {
     reader: &'a Reader<'a>,
     address: u64,

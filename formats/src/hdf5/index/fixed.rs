@@ -1,10 +1,10 @@
-//! Arrays of fixed size, whose elements may lie in pages.
+//! Arrays of fixed size. Their elements may lie in pages.
 
 use super::entry::Entry;
 use crate::error::Result;
 use crate::hdf5::reader::Reader;
 
-/// What the header of an array tells.
+/// The header of an array.
 struct Header {
     filtered: bool,
     entry: u64,

@@ -13,7 +13,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The grid of the largest shape, none of whose dimensions is unlimited.
+    /// The grid of the largest shape, which has no unlimited dimension.
     pub(super) fn fixed(sink: &Sink<'_>) -> Result<Self> {
         let most = sink.dataset.space.most();
         let each =

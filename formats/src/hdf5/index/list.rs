@@ -90,7 +90,7 @@ impl Chunks {
         })
     }
 
-    /// The chunk whose first element is at `offset`.
+    /// The chunk with its first element at `offset`.
     #[must_use]
     pub fn at(&self, offset: &[u64]) -> Option<Chunk> {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! Where a directory is now, whatever it was called, and how it is removed.
+//! The current path of a directory, even if it was renamed, and its removal.
 
 use super::{Dir, failed, open_at, stat_at};
 use aggio_base::Result;
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Times that a name is looked for that somebody gives another one meanwhile.
+/// How often a name is looked up that another process changes meanwhile.
 const ATTEMPTS: usize = 8;
 
 impl Dir {
@@ -33,14 +33,14 @@ impl Dir {
         None
     }
 
-    /// What the system calls it now; where that is not told, what it was called.
+    /// The current path; the last known one if the system does not report it.
     pub(crate) fn path_now(&self) -> PathBuf {
         let told = std::fs::read_link(format!("/proc/self/fd/{}", self.fd()));
         told.unwrap_or_else(|_| self.path.clone())
     }
 
-    /// Removes the directory itself, which is empty, under whatever name it has now. Another one of
-    /// the name stays.
+    /// Removes this directory, which is empty, under its current name. Another directory of that
+    /// name stays.
     pub(crate) fn remove_self(&self) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let Some((above, name)) = self.place() else { return Ok(()) };

@@ -1,9 +1,9 @@
-//! Which windows of an unfinished copy are done, kept for a run that goes on with it.
+//! The journal of an unfinished copy: its finished windows, recorded for a run that resumes it.
 //!
-//! Copy and journal lie in a directory of a random name, which belongs to the user and which only
-//! he can enter. A later run finds it by what the journal says under a key that is written nowhere
-//! else: for which name the copy is, and of which container, in which state. A copy for this name
-//! of anything else is of no use any more and is removed.
+//! Copy and journal are in a directory with a random name that belongs to the user and that only
+//! the user can enter. The journal identifies the target's name, the container and its state,
+//! hashed with a key that is written nowhere else; a later run finds the directory by that. A copy
+//! to the same name of any other container or state is of no use and is removed.
 
 use super::windows::WINDOW;
 use crate::blob::attributes::parts;
@@ -29,10 +29,10 @@ const TOGETHER: usize = 32;
 const HEAD: usize = 139;
 /// How it begins; a copy of the version before has no checksums, and is of no use.
 const BEGIN: [&str; 2] = ["aggio merge 2 key ", "aggio merge 1 key "];
-/// Bytes of what is said of a window.
+/// Bytes of a window's entry.
 const ENTRY: usize = 8;
 
-/// What says that a window with this checksum is copied; never zeros.
+/// The entry of a copied window with this checksum; never zeros.
 fn entry(window: u64, crc: u32) -> [u8; ENTRY] {
     let check = crc32c_append(crc32c(&window.to_le_bytes()), &crc.to_le_bytes());
     (u64::from(crc) | u64::from(check) << 32).to_le_bytes()
@@ -41,18 +41,18 @@ fn entry(window: u64, crc: u32) -> [u8; ENTRY] {
 /// The journal, which is locked.
 pub(super) struct Journal {
     dir: Dir,
-    /// A line that says of what the copy is, and then an [entry] for each window.
+    /// A line that identifies the copy, then an [entry] for each window.
     file: File,
     /// Windows that are copied and may not be durable.
     waiting: Mutex<Vec<(u64, u32)>>,
-    /// The first failure to make windows durable: the kernel tells it once, and nobody knows which
-    /// ones it means. Whoever makes windows durable holds it locked.
+    /// The first failure to make windows durable: the kernel reports it once, and not for which
+    /// windows. Locked while windows are made durable.
     lost: Mutex<Option<Error>>,
     /// Whether an earlier run began the copy.
     goes_on: bool,
 }
 
-/// What a copy is of and for.
+/// The identity of a copy: its target and its source.
 struct Subject {
     target: Vec<u8>,
     container: Vec<u8>,
@@ -72,7 +72,7 @@ impl Subject {
         Ok(Self { target, container: text.into_bytes(), size: reader.size() })
     }
 
-    /// The first line of the journal, and how much of it says what the copy is for.
+    /// The first line of the journal, and the length of the part that identifies the target.
     fn head(&self, key: Key) -> (String, usize) {
         let of = |bytes: &[u8]| digest(key, bytes);
         let [first, second] = key;
@@ -87,13 +87,13 @@ impl Subject {
     }
 }
 
-/// What is found in a directory.
+/// A directory that may hold a copy.
 enum Found {
-    /// A copy that goes on.
+    /// A copy to resume.
     Same(Journal, File),
-    /// One for this name of something else.
+    /// A copy to this name of another source.
     Other(Dir),
-    /// Another's, or none of ours.
+    /// A directory of another user, or one that is not of a merge.
     Foreign,
 }
 
@@ -125,7 +125,7 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     }
     let data = own_part(&dir, DATA);
     let whole = data.filter(|data| data.metadata().is_ok_and(|of| of.len() == subject.size));
-    // Whoever put anything else there may need it.
+    // Keep directories with other files: their owner may need them.
     let is_plain = dir.names().ok()?.iter().all(|name| name == DATA || name == JOURNAL);
     Some(match whole {
         Some(data) if text == wanted => Found::Same(
@@ -138,8 +138,8 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
 }
 
 impl Journal {
-    /// That of the copy to `to` that was begun, or a new one; with the copy, and the name that it
-    /// has.
+    /// Opens the journal of an unfinished copy to `to`, or makes a new one. Also returns the copy
+    /// and its path.
     pub(super) fn open(
         container: &Container,
         reader: &Reader,
@@ -166,8 +166,8 @@ impl Journal {
         Self::begin(&folder, &subject, unfinished)
     }
 
-    /// A new one, which has the name of a copy to go on with from the time on when it says what it
-    /// is of: without that no later run would find it, nor remove it.
+    /// Makes a new journal. Its directory gets the name of a resumable copy once the first line is
+    /// written: without it a later run could neither find nor remove the copy.
     fn begin(
         folder: &Path,
         subject: &Subject,
@@ -187,7 +187,7 @@ impl Journal {
                 named = rename_new(&path, &kept);
             }
             if filled.is_err() || named.is_err() {
-                // The error of the attempt is what counts.
+                // Report the original error.
                 let _ = crate::blob::remove_tree(&path);
             }
         });
@@ -319,7 +319,7 @@ mod tests {
         let fails = [Refusal::of(libc::SYS_fdatasync, libc::EIO)];
         let error = refusing(&fails, || journal.settle(&data).unwrap_err());
         assert_eq!(error.errno(), libc::EIO);
-        // The kernel tells a failure once: from then on it says that all is well.
+        // The kernel reports a failure once; later calls succeed.
         journal.set_done(3, 77, &data).unwrap();
         assert_eq!(journal.settle(&data).unwrap_err().errno(), libc::EIO);
         assert_eq!([1, 2, 3].map(|window| journal.done(window)), [Some(77), None, None]);

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes of the file that a thread copies at a time.
 pub(super) const WINDOW: u64 = 8 << 20;
 
-/// What is done with a window: its number, its bytes, and a buffer that may be used.
+/// The work on a window: its number, its bytes, and a scratch buffer.
 pub(super) type Work<'a> = &'a (dyn Fn(u64, Extent, &mut Vec<u8>) -> Result<()> + Sync);
 
 /// Runs `work` for the windows of the file that have data, on several threads; the first error ends
-/// all of them. `next_with_data` tells the first byte from one on that may be data.
+/// all of them. `next_with_data` returns the first offset, from a given one on, that may have data.
 pub(super) fn each_window(
     reader: &Reader,
     how: &Merge<'_>,
@@ -37,7 +37,7 @@ pub(super) fn each_window(
             let worked = next_with_data(extent.offset).and_then(|data| {
                 let holes = data / WINDOW;
                 if holes > window {
-                    // Nobody has to look at windows that are holes.
+                    // Skip windows that are holes.
                     next.fetch_max(holes, Ordering::Relaxed);
                     return Ok(());
                 }

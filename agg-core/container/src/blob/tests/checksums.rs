@@ -1,5 +1,5 @@
-//! Changed bits in the data of frames: found when the frames are read, and never told as if they
-//! were right.
+//! Changed bits in the data of frames: found when the frames are read, and never returned as
+//! correct data.
 
 use super::super::descriptors::Descriptors;
 use super::super::dir::{Dir, log_name};
@@ -57,7 +57,7 @@ fn log_of(path: &Path) -> PathBuf {
     path.join(log_name(Dir::open(path).unwrap().logs().unwrap()[0]))
 }
 
-/// Reads everything in steps; of what fails, the error and where its step begins.
+/// Reads everything in steps; returns the first error.
 fn read(path: &Path, how: Verify, step: usize) -> Result<Vec<u8>> {
     let reader = Container::open(path)?.reader()?.verifying(how)?;
     let mut bytes = vec![0; reader.size() as usize];
@@ -199,7 +199,7 @@ impl Opened {
         Self { dir, files, view }
     }
 
-    /// What is read for the bytes of the file from `offset` on, and has been.
+    /// The parts of logs with the bytes of the file from `offset` on, after they were read.
     fn read<'a>(&self, bytes: &'a mut [u8], offset: u64) -> Vec<Wanted<'a>> {
         let range = Extent::new(offset, bytes.len() as u64);
         let (mut wanted, mut rest) = (Vec::new(), bytes);

@@ -1,5 +1,5 @@
-//! Logs that are missing, shorter, longer, other ones or in each other's place: never zeros, and
-//! never "clean" again without a word about the loss.
+//! Logs that are missing, shorter, longer, other ones or in each other's place: reads never return
+//! zeros, and a check never calls the container clean again without a report of the loss.
 
 use super::super::dir::{Dir, MANIFEST, ORDER, log_name};
 use super::super::*;
@@ -81,12 +81,12 @@ fn what_is_missing_of_a_sealed_log_stays_an_error_that_names_it_whatever_is_repa
             };
             let container = Container::open(&path).unwrap();
             named(content(&path).expect_err(what));
-            // Who only appends need not look at what is sealed; it stays damaged.
+            // A writer that only appends need not read the sealed part; the damage stays.
             match container.writer() {
                 Ok(writer) => drop(writer.write_at(b"new", 7).and_then(|_| writer.close())),
                 Err(error) => named(error),
             }
-            // Who lists the directory must see it, and may remove it.
+            // The file can still be listed, and so be removed.
             container.attributes().unwrap();
             for how in [DATA, REPAIR, DATA] {
                 assert_eq!(check(&path, &how).unwrap().exit_code(), 4, "{what}, {frames} frames");
@@ -138,7 +138,7 @@ fn a_repair_forgets_nothing_of_logs_that_are_not_damaged() {
 #[test]
 fn a_lost_manifest_does_not_hide_a_log_that_was_lost_as_well() {
     for (frames, (what, damage)) in [1, 3].into_iter().flat_map(|n| DAMAGES.map(|one| (n, one))) {
-        // Without an index only frames that are in a wrong place tell of themselves.
+        // Without an index, only misplaced frames are detected.
         if frames == 1 && !what.ends_with("the other") {
             continue;
         }
@@ -175,7 +175,7 @@ fn a_frame_in_the_middle_of_a_log_that_nobody_sealed_is_no_end_of_it() {
     for how in [DATA, REPAIR, DATA] {
         assert_eq!(check(&path, &how).unwrap().exit_code(), 4);
     }
-    // What a crash tore is the end: of that nothing was acknowledged.
+    // A crash tears only the end, which was not acknowledged.
     std::fs::write(log, &whole[..whole.len() - 30]).unwrap();
     assert_eq!(content(&path).unwrap(), [7; 300]);
     container.writer().unwrap().close().unwrap();

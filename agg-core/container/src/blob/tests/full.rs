@@ -13,7 +13,7 @@ use std::process::Command;
 const VARIABLE: &str = "AGGIO_TEST_FULL";
 const LIMIT: u64 = 10_000;
 
-/// Runs `work`, which is all of the test `name`, in a process whose files have little room.
+/// Runs `work`, the body of the test `name`, in a process with a limit on the length of files.
 fn with_little_room(name: &str, work: impl FnOnce(&Path)) {
     if let Some(place) = std::env::var_os(VARIABLE) {
         return work(Path::new(&place));
@@ -60,7 +60,7 @@ fn without_mappings(place: &Path) {
     assert_eq!(writer.size().unwrap(), 6000);
     let reader = container.reader().unwrap();
     compare(&reader, &model);
-    // What still has room is stored.
+    // Writes that still have room are stored.
     assert_eq!(writer.append(&[3; 500]).unwrap(), 6000);
     writer.write_at(&[4; 100], 50).unwrap();
     model.extend([3; 500]);
@@ -82,7 +82,7 @@ fn a_torn_log_that_waits_is_moved_when_it_is_synchronised() {
         let writer = container.writer().unwrap();
         let mut model = vec![1; 6000];
         writer.write_at(&model, 0).unwrap();
-        // What was stored of a frame cannot be taken back.
+        // The stored part of a frame cannot be cut off.
         let refusal = [Refusal::of(libc::SYS_ftruncate, libc::EIO)];
         let failed = refusing(&refusal, || writer.write_at(&[2; 6000], 0));
         assert_eq!(failed.unwrap_err().errno(), libc::EFBIG);
@@ -144,7 +144,7 @@ fn with_mappings(place: &Path, room: u64) -> [bool; 3] {
     );
     model[touched.clone()].copy_from_slice(&bytes[touched]);
     compare(&reader, &model);
-    // There is room again: what is stored to the pages is in the file.
+    // With room again, stores to the pages appear in the file.
     limit(u64::MAX);
     writer.write_at(&[4; 10], 1990).unwrap();
     model.resize(2000, 0);

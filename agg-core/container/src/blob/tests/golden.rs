@@ -22,7 +22,7 @@ fn content(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// What the independent reader says the file is; `None` where there is no Python.
+/// The content of the file according to the independent reader; `None` without Python.
 pub(in crate::blob) fn independent(path: &Path) -> Option<Vec<u8>> {
     let script = repository().join("tests/blob_reader.py");
     let output = Command::new("python3").arg(script).arg(path).output().ok()?;

@@ -1,4 +1,5 @@
-//! Changed, cut and malicious parts: an error or the right data, and what a check says and repairs.
+//! Changed, cut and malicious parts: a read returns an error or the right data, and a check reports
+//! and repairs the damage.
 
 use super::super::dir::{Dir, MANIFEST, ORDER, c_path, log_name};
 use super::super::*;
@@ -48,7 +49,7 @@ proptest! {
         prop_assert!(findings.exit_code() > 0, "{} changed at {at} unseen", part.display());
         let right = read.as_ref().is_ok_and(|bytes| *bytes == model);
         prop_assert!(right || read.is_err() || findings.exit_code() == 4);
-        // What a check calls repairable is as it was after a repair.
+        // A repair restores a container that a check calls repairable.
         let repairable = findings.exit_code() == 1;
         let after = check(&path, &REPAIR);
         if repairable {

@@ -1,4 +1,4 @@
-//! Reads of many ranges at once, from containers whose pieces have no order: their index has more
+//! Reads of many ranges at once, from containers with pieces in no order: their index has more
 //! blocks than are kept in memory.
 
 use super::super::*;
@@ -20,8 +20,8 @@ impl Numbers {
     }
 }
 
-/// Pieces anywhere, by two writers in turn, some alone and some in frames with others; holes, and
-/// cuts that later pieces lengthen again. What the file holds.
+/// Writes pieces anywhere, by two writers in turn, some alone and some in frames with others; also
+/// holes, and cuts that later pieces lengthen again. Returns the content of the file.
 fn written(container: &Container, pieces: u64, seed: u64) -> Vec<u8> {
     let (mut numbers, mut model) = (Numbers(seed), Vec::new());
     let writers = [container.writer().unwrap(), container.writer().unwrap()];
@@ -81,7 +81,7 @@ fn ranges(numbers: &mut Numbers) -> Vec<Extent> {
     all
 }
 
-/// What a read of `ranges` gives, with the bytes behind it as they were.
+/// The number of bytes that a read of `ranges` returns, and these bytes.
 fn expected(model: &[u8], ranges: &[Extent]) -> (usize, Vec<u8>) {
     let mut bytes = Vec::new();
     for range in ranges {
@@ -135,7 +135,7 @@ proptest! {
         // The same of the logs, which a reader that was there before has scanned.
         open.refresh().unwrap();
         compare(&open, &model, &mut numbers);
-        // Some more pieces behind the index, whose writer is still there.
+        // Some more pieces behind the index, from a writer that is still open.
         let writer = container.writer().unwrap();
         let mut model = model;
         for _ in 0..again {

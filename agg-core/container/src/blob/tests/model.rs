@@ -32,11 +32,11 @@ pub(super) enum Step {
     Sync(usize),
     /// The writer closes, and another one takes its place.
     Reopen(usize),
-    /// The writer vanishes without a word, and another one takes its place.
+    /// The writer ends without closing, and another one takes its place.
     Vanish(usize),
     /// All writers close.
     Seal,
-    /// A reader that is there from the beginning looks.
+    /// A reader that exists from the beginning refreshes.
     Refresh,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// A container, what it should hold, and who writes.
+/// A container, its expected content, and its writers.
 pub(super) struct Run {
     pub(super) container: Container,
     pub(super) model: Vec<u8>,
@@ -260,7 +260,7 @@ proptest! {
         let dir = Dir::open(&path).unwrap();
         let old = dir.logs().unwrap();
         let last = |dir: &Dir| dir.logs().unwrap().into_iter().find(|id| !old.contains(id));
-        // What the file is after each frame of the one new log, by the log's length.
+        // The expected content after each frame of the one new log, by the log's length.
         let mut states = vec![(0, run.model.clone())];
         for step in &program {
             let change = match step.clone() {

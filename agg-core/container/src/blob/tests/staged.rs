@@ -1,5 +1,5 @@
-//! Logs that wait in a directory of the node: who sees them, when they come into the container, and
-//! what is never taken for one.
+//! Logs that wait in a directory of the node: reading them, draining them, and files that are never
+//! taken for one.
 
 use super::super::dir::{Dir, log_name};
 use super::super::*;
@@ -7,7 +7,7 @@ use super::how;
 use aggio_base::Result;
 use std::path::{Path, PathBuf};
 
-/// A container whose logs wait, and where.
+/// A container with logs that wait, and their directory.
 struct Scene {
     _place: tempfile::TempDir,
     path: PathBuf,
@@ -47,7 +47,7 @@ impl Scene {
     }
 }
 
-/// What the file is, with a reader of its own.
+/// The content of the file, by a new reader.
 fn content(path: &Path) -> Result<Vec<u8>> {
     read(&Container::open(path)?.reader()?)
 }
@@ -163,7 +163,7 @@ fn what_waits_where_it_is_not_found_is_an_error_and_not_nothing() {
             assert_eq!(error.errno(), libc::EIO, "{error}");
             assert!(error.to_string().contains(waiting.to_str().unwrap()), "{error}");
         }
-        // It can be given up all the same.
+        // It can be removed all the same.
         remove(&scene.path).unwrap();
     }
 }

@@ -91,7 +91,7 @@ fn a_growth_takes_nothing_away_from_those_who_write_at_the_same_time() {
                 writer.close().unwrap();
             });
         }
-        // The ends lie around what the writers have reached.
+        // The growths end close to the current size.
         let grower = container.writer().unwrap();
         while grower.size().unwrap() < 2 * RECORDS * RECORD {
             let size = grower.size().unwrap();

@@ -19,7 +19,7 @@ pub(super) static MERGE: Merge<'static> = Merge {
 static SPLIT: Split<'static> =
     Split { frame: 64, data_crc: true, verify: true, progress: None, unfinished: &UNFINISHED };
 
-/// A container with some content, sealed, and what it holds.
+/// Makes a sealed container with some content; returns the content.
 pub(super) fn sample(path: &Path) -> Vec<u8> {
     let mut run = Run::new(path);
     for step in [

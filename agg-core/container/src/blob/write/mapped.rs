@@ -29,7 +29,7 @@ impl Placed {
     }
 }
 
-/// Logs whose bytes were or may be changed in place.
+/// The logs with bytes that were or may be changed in place, by their ids.
 pub(super) type Changed = HashMap<u64, Arc<File>>;
 
 fn not_here() -> Error {
@@ -38,9 +38,9 @@ fn not_here() -> Error {
 }
 
 impl Writer {
-    /// Has every byte of `range` that the file has lie where it can be mapped, page by page, and be
-    /// changed in place from now on; `range` begins at a page. Says where, in the order of the
-    /// file.
+    /// Places every byte of `range` that the file has where it can be mapped, page by page, and be
+    /// changed in place from now on; `range` begins at a page. Returns the places, in the order of
+    /// the file.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl Writer {
             return Err(not_here());
         }
         let mut log = self.log();
-        // Who writes now either sees this before its frame gets a number, or its frame is older
-        // than those here and it stores its bytes once more, in place.
+        // A concurrent writer either sees this before its frame gets a number, or its frame is
+        // older than those here and it stores its bytes once more, in place.
         self.order.store(Word::Mapped, 1)?;
         fence(Ordering::SeqCst);
         let _turn = self.order.turn()?;
@@ -100,8 +100,8 @@ impl Writer {
         Ok(Some(Placed { logical, log, place }))
     }
 
-    /// Has the bytes of `range` that belong to pages which are mapped lie there again, after a
-    /// write or a growth; the caller has the turn. What finds no room is tried again the next time.
+    /// Copies the bytes of `range` that belong to mapped pages back there, after a write or a
+    /// growth; the caller has the turn. Bytes that find no room are tried again the next time.
     pub(super) fn bring_home(&self, log: &mut Log, range: Extent) -> Result<()> {
         if !self.order.is_mapped()? {
             return Ok(());
@@ -137,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Appends a frame that says that bytes lie in their pages again.
+    /// Appends a frame that records that bytes lie in their pages again.
     fn say_again(&self, log: &mut Log, there: Placed) -> Result<()> {
         let away = there.logical;
         let there = Strip { start: there.place, length: there.log, stride: 0, count: 1 };
@@ -148,8 +148,8 @@ impl Writer {
         self.completed()
     }
 
-    /// After a truncation: what pages that are mapped have behind the end of the file becomes
-    /// zeros; the caller has the turn.
+    /// After a truncation: clears mapped pages behind the end of the file to zeros; the caller has
+    /// the turn.
     pub(super) fn clear_behind(&self, size: u64) -> Result<()> {
         if !self.order.is_mapped()? {
             return Ok(());
@@ -173,7 +173,7 @@ impl Writer {
         Ok(file)
     }
 
-    /// Makes durable what was or may have been changed in place.
+    /// Makes the bytes durable that were or may have been changed in place.
     pub(super) fn sync_changed(&self) -> Result<()> {
         let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let fail = |id: &u64, error: &std::io::Error| {

@@ -1,5 +1,5 @@
-//! The size of the logical file: a word that all writers share, which growths, truncations and
-//! counts of what the logs say change in turn, and writes raise at any time.
+//! The size of the logical file: a word that all writers share. Growths, truncations and counts of
+//! the logs change it in turn; writes raise it at any time.
 
 use super::{Writer, possible};
 use crate::blob::frame::Kind;
@@ -26,7 +26,7 @@ impl Changes {
 }
 
 impl Writer {
-    /// What others have done to the size; zeros for what is not kept.
+    /// The number of changes of the size so far; zeros for words that are not kept.
     pub(super) fn changes(&self) -> Result<Changes> {
         self.changes_beside(self.order.load(Word::Growths)?)
     }
@@ -55,8 +55,10 @@ impl Writer {
         self.order.load(Word::Size)
     }
 
-    /// The size, which the bytes of a write alone do not make `end` or more that an earlier growth
-    /// has cut off and that do not come again if the writer was killed; the caller has the turn.
+    /// The size before a growth to `end`; the caller has the turn. If the word says that the file
+    /// has `end` bytes already, the size is counted from the logs: the word may include the bytes
+    /// of a write that an earlier growth has cut off, and that a killed writer does not append
+    /// again.
     pub(super) fn certain_size(&self, end: u64) -> Result<u64> {
         match self.settled_size()? {
             size if size >= end && self.order.is_counted()? => self.count_size(),
@@ -64,16 +66,15 @@ impl Writer {
         }
     }
 
-    /// What all logs say.
+    /// The size according to all logs.
     pub(super) fn looked_up_size(&self) -> Result<u64> {
         let reader = self.reader()?;
         reader.refresh()?;
         Ok(reader.size())
     }
 
-    /// Makes what is written from now on newer than all that can be seen now. The shared words
-    /// are those of this computer where caches are not coherent: then others count by words of
-    /// their own.
+    /// Makes later writes newer than all that can be seen now. Where caches are not coherent, the
+    /// shared words are those of this computer only: other computers count with words of their own.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl Writer {
         if self.order.is_counting() { self.order.raise(Word::Size, reader.size()) } else { Ok(()) }
     }
 
-    /// What the logs said when they were last looked at.
+    /// The reader of the logs, as of its last refresh.
     pub(super) fn reader(&self) -> Result<&Reader> {
         if self.reader.get().is_none() {
             let new = Reader::new(Arc::clone(&self.shared))?;
@@ -95,7 +96,7 @@ impl Writer {
         self.reader.get().ok_or_else(|| crate::blob::damaged("no reader is there"))
     }
 
-    /// Sets the size word to what all logs say; the caller has the turn.
+    /// Sets the size word to the size according to all logs; the caller has the turn.
     pub(super) fn count_size(&self) -> Result<u64> {
         let counts = self.order.load(Word::Counts)? | 1;
         self.order.store(Word::Counts, counts)?;
@@ -112,7 +113,7 @@ impl Writer {
         Ok(size)
     }
 
-    /// The size of the logical file, with what all writers of this node have written.
+    /// The size of the logical file, with all writes of this node.
     ///
     /// # Errors
     ///
@@ -138,8 +139,8 @@ impl Writer {
         self.cut(&mut log, size)
     }
 
-    /// Makes the file at least `end` bytes long, with zeros behind what it has; what others write
-    /// meanwhile stays.
+    /// Makes the file at least `end` bytes long, with zeros behind its current end; concurrent
+    /// writes stay.
     ///
     /// # Errors
     ///

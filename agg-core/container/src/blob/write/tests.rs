@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 const BYTES: [u8; 50] = [7; 50];
 
-/// A container, two writers of it, and what a third writes from byte 100 on.
+/// A container, two writers of it, and the frame that a third one writes from byte 100 on.
 fn with_writers(work: impl FnOnce(&Container, [Writer; 3], &Frame<'_>)) {
     let place = tempfile::tempdir().unwrap();
     let how = Create { mode: 0o644, exclusive: false, data_crc: true };
@@ -33,7 +33,7 @@ fn a_growth_that_believes_a_size_counted_without_a_write_does_not_cut_it_off() {
             let counts = counting.order.load(Word::Counts).unwrap() | 1;
             counting.order.store(Word::Counts, counts).unwrap();
             let size = counting.looked_up_size().unwrap();
-            // Now the write comes, of which the size that is stored next does not know.
+            // Now the write comes; the size that is stored next does not include it.
             let before = writer.put(frame).unwrap().unwrap();
             counting.order.store(Word::Size, size).unwrap();
             counting.order.store(Word::Counts, counts + 1).unwrap();
@@ -132,7 +132,7 @@ fn who_follows_others_writes_newer_bytes_than_those_although_they_count_by_thems
         for round in 0..5 {
             one.write_at(&[round; 300], 0).unwrap();
         }
-        // The words of another computer, which has not seen what this one did.
+        // The words of another computer, before it has seen the writes of this one.
         other.order.store(Word::Next, 1).unwrap();
         other.order.store(Word::Size, 0).unwrap();
         other.follow().unwrap();

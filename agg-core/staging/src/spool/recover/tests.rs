@@ -1,4 +1,4 @@
-//! What is done about spools that were left, and about files that have changed since.
+//! Recovery of spools that were left, and of files that have changed since.
 
 mod damage;
 mod told;
@@ -72,8 +72,8 @@ fn spool_in(directory: &Path) -> PathBuf {
     paths.into_iter().find(|path| is_spool(path, uid)).unwrap()
 }
 
-/// What is done about an abandoned spool. Another test of this process may be forking: until its
-/// child is another program, it has the lock of the spool, too.
+/// Recovers an abandoned spool. Another test of this process may be forking: until its child is
+/// another program, it has the lock of the spool, too.
 fn recovered(directory: &Path) -> Vec<Recovered> {
     for _ in 0..1000 {
         let done = recover(directory).unwrap();
@@ -176,7 +176,7 @@ fn a_file_written_anew_though_its_owner_was_killed_while_it_wrote_is_another() {
         (10, 0, &b".........."[..]),
         (10, 0, b"....de...."),
         (10, 0, b"..ab......"),
-        // What was recorded as written is missing.
+        // A piece that was recorded as written is missing.
         (10, 1, b".........."),
         (10, 2, b"..abc....."),
         // The pieces do not make it as long, or it is shorter than before.
@@ -340,7 +340,7 @@ fn changes_of_others_who_keep_bytes_of_the_file_are_none_of_strangers() {
     let _ = spool.begin_storing(slot, file.as_raw_fd());
     store(b"1", 0);
     die(spool);
-    // One who lives finds that out before it makes a change, and another dead one is not forgotten.
+    // A living process finds that out before it makes a change, and the slot of a dead one is kept.
     let mut living = Spool::create(directory.path()).unwrap();
     let slot = living.slot(path.as_os_str().as_bytes(), identity, SLOT_DATA).unwrap();
     let storing = living.begin_storing(slot, file.as_raw_fd());

@@ -1,4 +1,4 @@
-//! What is seen of a staged file by system calls.
+//! The content of a staged file as system calls see it.
 
 use super::super::tests::{Bench, TERMS, kill, read, write};
 use super::*;

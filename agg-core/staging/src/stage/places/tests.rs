@@ -48,7 +48,7 @@ fn a_domain_that_was_cleared_is_empty_whatever_is_staged_there_again() {
     places.clear(0).unwrap();
     assert_eq!(all(&other, Extent::new(0, MAX)), [Extent::new(DOMAIN, 1)]);
     assert_eq!((other.dirty_domains(), other.held()), (vec![1], 1));
-    // One bit of a page of which others were set before.
+    // One bit of a page with other bits set before.
     for (places, at) in [(&other, 50), (&places, 70)] {
         stage(places, Extent::new(at, 1));
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A file whose bytes wait for the next program.
+/// Leaves a file with bytes that wait for the next program.
 fn left_for_later(bench: &Bench) {
     let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
     write(&*file, b"bytes", 0);

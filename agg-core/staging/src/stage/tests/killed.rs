@@ -1,4 +1,4 @@
-//! What processes leave that are killed in the middle of an operation.
+//! The remains of processes that are killed in the middle of an operation.
 
 use super::{Bench, TERMS, kill, read, write};
 use crate::stage::home::Place;
@@ -60,7 +60,7 @@ fn a_write_that_never_began_to_be_staged_hides_no_other_one() {
     assert_eq!((bench.on_disk().len(), bench.stages().len()), (15, 0));
 }
 
-/// What somebody leaves who is killed while a stage is made.
+/// The remains of a process that was killed while it made a stage.
 fn unfinished(bench: &Bench, name: &str) -> std::path::PathBuf {
     let stage = &bench.stages()[0];
     let user = stage.file_name().unwrap().to_str().unwrap().split('-').nth(2).unwrap().to_owned();
@@ -83,7 +83,7 @@ fn what_is_left_of_a_stage_that_was_being_made_goes_at_once_unless_somebody_hold
     assert!(held.exists() && !left.exists());
     drop(maker);
     file.close().unwrap();
-    // Whoever makes the next stage clears up.
+    // The process that makes the next stage clears up.
     let next = bench.open(Some(TERMS));
     write(&*next, b"y", 0);
     assert!(!held.exists());

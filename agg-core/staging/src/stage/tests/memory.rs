@@ -1,4 +1,4 @@
-//! Stages in memory: who finds them, and what ends with them.
+//! Stages in memory: how processes find them, and how they end.
 
 use super::*;
 use crate::stage::claim::{Address, Claim, claims};
@@ -102,7 +102,7 @@ fn zeros_behind_the_end_make_the_file_itself_longer_unless_bytes_wait_there() {
     }
 }
 
-/// Set in a process whose limits the test changes.
+/// Set in a process with limits that the test changes.
 const VARIABLE: &str = "AGGIO_TEST_FEW_DESCRIPTORS";
 
 #[test]

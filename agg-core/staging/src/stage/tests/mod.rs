@@ -1,4 +1,4 @@
-//! Stages from outside: what readers, other openers and later programs see.
+//! Stages from outside, as readers, other openers and later programs see them.
 
 mod crowds;
 mod deleted;
@@ -180,7 +180,7 @@ fn bytes_of_a_file_that_somebody_else_has_changed_are_named_and_kept() {
     write(&*file, b"staged", 0);
     kill(file);
     std::fs::write(bench.path(), b"of another program").unwrap();
-    // Whoever opens it sees what the other one wrote.
+    // A later opener sees the bytes that the other one wrote.
     let next = bench.open(Some(TERMS));
     assert_eq!(read(&*next, 0, 30), b"of another program");
     next.close().unwrap();
@@ -249,7 +249,7 @@ fn a_stage_of_which_a_file_was_cut_is_named_and_never_ends_the_program() {
         assert!(bench.recover(true)[0].error.is_some(), "{name}");
         let next = bench.open(Some(TERMS));
         if name == "bytes" {
-            // What it was is not known any more, and an error says so.
+            // The staged bytes are not known any more, and an error says so.
             let outcome = next.read_contig(&mut [0; 6], 0, &Counters::default());
             assert!(outcome.result.is_err() && next.close().is_err());
         } else {
@@ -281,7 +281,7 @@ fn a_full_stage_goes_into_the_file() {
     assert_eq!(bench.on_disk().len(), 0);
     write(&*file, &[2; 60], 60);
     assert_eq!(bench.on_disk(), [1; 60]);
-    // What finds no room at all goes straight.
+    // Bytes that find no room at all go straight to the file.
     write(&*file, &[3; 200], 10);
     let wanted = [vec![1; 10], vec![3; 200]].concat();
     assert_eq!(read(&*file, 0, 999), wanted);

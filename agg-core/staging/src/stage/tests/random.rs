@@ -66,7 +66,7 @@ proptest! {
                     file.set_size(size).unwrap();
                     model.resize(size as usize, 0);
                 }
-                // One stays, which sees what the others have left.
+                // One stays, and sees the bytes that the others have left.
                 Step::Kill(0) | Step::Reopen(0) => {}
                 Step::Kill(file) => drop(files[file].take()),
                 Step::Reopen(file) => {

@@ -67,7 +67,7 @@ fn who_does_not_share_the_stage_has_in_the_file_what_others_have_left() {
     write(&*other, b"right", 0);
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"right".to_vec(), 0));
     other.close().unwrap();
-    // As long as somebody uses a stage, what is written beside it is no stranger's.
+    // While a stage is in use, a write beside it is not taken for a change by another program.
     let file = bench.open(Some(TERMS));
     write(&*file, b"b", 0);
     let other = bench.open(Some(Staging { shared: false, ..TERMS }));
@@ -80,7 +80,7 @@ fn who_does_not_share_the_stage_has_in_the_file_what_others_have_left() {
 
 const VARIABLE: &str = "AGGIO_TEST_LIMIT";
 
-/// Whoever makes a longer file than permitted is ended by a signal.
+/// The system ends a process with a signal if it makes a longer file than permitted.
 #[test]
 fn where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight() {
     if std::env::var_os(VARIABLE).is_some() {

@@ -1,5 +1,4 @@
-//! Sets that are written and read back: random ones, a small one looked at closely, and what is
-//! refused.
+//! Sets that are written and read back: random ones, a small one looked at closely, and refusals.
 
 mod random;
 mod refusals;
@@ -54,7 +53,7 @@ impl Sink for Memory {
     }
 }
 
-/// A file and who wrote each of its bytes.
+/// A file and the writer of each of its bytes.
 #[derive(Clone, Debug)]
 struct Written {
     bytes: Vec<u8>,

@@ -7,13 +7,13 @@ use crate::logical::{Logical, Slab};
 use aggio_tests::factor;
 use proptest::prelude::*;
 
-/// How a file differs from what PnetCDF would have made by itself.
+/// The differences of a file from one that PnetCDF makes by itself.
 #[derive(Clone, Debug)]
 struct Quirks {
     /// Bytes by which the data of variables without records, and of those with records, begin
     /// later.
     gaps: [u64; 2],
-    /// What the file has less, or more, than its variables.
+    /// The bytes that the file has less, or more, than its variables.
     less: Index,
     more: usize,
     quirks: [bool; 3],
@@ -32,8 +32,7 @@ fn quirks() -> impl Strategy<Value = Quirks> {
 struct Chosen {
     header: Header,
     writers: u32,
-    /// For each variable whether one writer has it whole; otherwise which of the patterns says who
-    /// has what.
+    /// For each variable whether one writer has it whole; otherwise the pattern of its owners.
     whole: Vec<Index>,
     patterns: Vec<Vec<u8>>,
     seed: u8,
@@ -103,7 +102,7 @@ impl Chosen {
     }
 }
 
-/// Each writer in one of at most so many subfiles, none of which is empty.
+/// Puts each writer in one of at most so many subfiles, so that none is empty.
 fn grouped(writers: u32, wanted: usize, chosen: &[u8]) -> Vec<Vec<u32>> {
     let count = wanted.min(writers as usize);
     let mut groups = vec![Vec::new(); count];
@@ -168,7 +167,7 @@ proptest! {
         let file = opened(first.clone());
         let told = file.written().unwrap();
         let mut owned = told.owned().map(Ok);
-        // Without decompositions nobody knows how many writers there were.
+        // Without decompositions the number of writers is unknown.
         let mut next = 0_u32..;
         let groups: Vec<Vec<u32>> = match file.describe().coverage.len() {
             0 => told.groups().to_vec(),

@@ -1,4 +1,4 @@
-//! What the convention cannot express, and what is wrong.
+//! Files that the convention cannot express, and wrong ones.
 
 use super::sample::{X, change, sample};
 use super::*;
@@ -94,7 +94,7 @@ fn a_header_that_nobody_would_write_like_that_is_refused() {
     );
 }
 
-/// A file of which only the header is not zero.
+/// A file of zeros behind the header.
 struct Sparse {
     head: Vec<u8>,
     size: u64,

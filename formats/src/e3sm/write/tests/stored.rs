@@ -1,4 +1,4 @@
-//! Files whose bytes are copied from where they are stored.
+//! Files with bytes that are copied from where they are stored.
 
 use super::*;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// A file whose bytes are stored writer by writer.
+/// A file that is stored writer by writer.
 pub(super) struct InStores<'a> {
     file: &'a Written,
     stores: Vec<Vec<u8>>,
@@ -16,8 +16,8 @@ pub(super) struct InStores<'a> {
 }
 
 impl<'a> InStores<'a> {
-    /// What each writer wrote lies in the order of the file, but `parting` bytes of something else
-    /// between each two parts whose numbers are a multiple of `every`.
+    /// The bytes of each writer lie in the order of the file, with `parting` bytes of something
+    /// else before each part that has a multiple of `every` as its number.
     pub(super) fn new(file: &'a Written, every: usize, parting: usize) -> Self {
         let mut stores = vec![vec![0xAA; 5]; file.writers as usize];
         let mut parts = Vec::new();

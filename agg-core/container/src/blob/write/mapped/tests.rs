@@ -36,8 +36,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Two writers, who have mapped the file from a page on, and what the file should be. The second
-/// one maps anew only after its own changes.
+/// Two writers that have mapped the file from a page on, and the expected content of the file. The
+/// second one maps anew only after its own changes.
 struct Run {
     container: Container,
     writers: Vec<Writer>,
@@ -102,7 +102,7 @@ impl Run {
             Step::Store(w, at, len) => self.store(*w, *at, *len),
             Step::Map(_, page) => self.from = page * PAGE,
         }
-        // As the library does it: what changed its size is mapped anew.
+        // As the library does it: a writer that has changed the size maps anew.
         let changed = match step {
             Step::Write(w, ..) | Step::Pieces(w, ..) | Step::Append(w, ..) => *w,
             Step::Size(w, ..) | Step::Grow(w, ..) | Step::Map(w, ..) => *w,
@@ -135,7 +135,7 @@ impl Run {
         self.same_in_memory(w);
     }
 
-    /// What is mapped is what is in the file.
+    /// Compares the mapped bytes with the expected content.
     fn same_in_memory(&self, w: usize) {
         for part in &self.placed[w] {
             let file = self.writers[w].part(part.log).unwrap();

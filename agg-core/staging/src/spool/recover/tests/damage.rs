@@ -129,7 +129,7 @@ fn a_slot_in_the_place_of_another_and_a_spool_file_of_another_name_say_so() {
         file.write_all_at(&slot, SLOTS[1] as u64).unwrap();
     });
     assert_eq!(two.right_or_named("two of the first slot"), 1);
-    // One process' spool file has what was in another's.
+    // A spool file has the content of another process' one.
     let (two, other) = (Two::new(), Two::new());
     std::fs::copy(&other.spool, &two.spool).unwrap();
     assert_eq!(two.right_or_named("another spool file"), 0);

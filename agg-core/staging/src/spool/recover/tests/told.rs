@@ -1,4 +1,4 @@
-//! What others tell a slot while its bytes are written.
+//! Versions that others set in a slot while its bytes are written.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn what_others_tell_while_the_bytes_of_a_dead_owner_are_written_is_not_forgotten
     each_slot(&spool, &name, &mut |slot| slots.push(slot.clone())).unwrap();
     let (meet, mut forgotten) = (std::sync::Barrier::new(2), 0);
     std::thread::scope(|scope| {
-        // Another one who keeps bytes of the file makes it longer all the time.
+        // Another process with bytes of the file makes it longer all the time.
         scope.spawn(|| {
             let mut others = Others::new(directory.path());
             for round in 0..ROUNDS {
