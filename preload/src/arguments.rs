@@ -38,7 +38,7 @@ impl From<Count> for i64 {
 
 /// How an argument of the C interface becomes a value for a delegate.
 pub trait Argument {
-    /// What the delegate receives.
+    /// The type that the delegate receives.
     type Value;
 
     /// The value that this argument stands for under `abi`.

@@ -1,4 +1,4 @@
-//! The error handlers that files use, and what is known of those that the program made.
+//! Error handlers of files, and the functions behind those that the program made.
 //!
 //! The library's error handler objects are opaque, so the function behind each is remembered when
 //! it is created. An object that the program frees while a file of ours still uses it is kept
@@ -12,7 +12,7 @@ use libc::c_int;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How a user's error handler function wants to be called.
+/// The calling convention of a user's error handler function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// With the address of the `MPI_File`.

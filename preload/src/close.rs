@@ -1,4 +1,4 @@
-//! `MPI_File_close`, and what is left open at the end.
+//! `MPI_File_close`, and files that are still open when MPI ends.
 
 use crate::abi::Abi;
 use crate::arguments::FileHandle;
@@ -34,7 +34,7 @@ pub unsafe fn close(abi: &'static Abi, fh: *mut FileHandle) -> c_int {
             keep(&call.file);
             let code = call.finish(closed);
             release(abi, &call.file);
-            // SAFETY: as above. The file is closed whatever the result was.
+            // SAFETY: as above. The handle becomes null even if closing failed.
             unsafe { *fh = abi.handles.file_null };
             code
         }
@@ -54,7 +54,7 @@ fn release(abi: &Abi, file: &OpenFile) {
     file.types.lock().unwrap_or_else(PoisonError::into_inner).free(abi);
 }
 
-/// What users are told when MPI ends: the files of which no sets were made, and why.
+/// Messages for the end of MPI: files without sets, and the reasons.
 static NO_SETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn no_sets() -> MutexGuard<'static, Vec<String>> {
@@ -65,16 +65,16 @@ fn keep(file: &OpenFile) {
     no_sets().extend(file.engine.no_set().map(str::to_owned));
 }
 
-/// Tells of which files no sets were made, each on a line: other output does not come between the
-/// lines and the end.
+/// Reports the files without sets, one per line. They come last, so that no other output comes
+/// between these lines and the end.
 pub fn tell_no_sets() {
     for line in no_sets().drain(..) {
         log::once_on_any_rank(Level::Warn, &line);
     }
 }
 
-/// Closes what the program left open when it ends MPI: on this rank only and without a word to
-/// the others, who may be anywhere.
+/// Closes files that the program left open when it ends MPI. This is not collective: other ranks
+/// may be anywhere in the program.
 pub fn abandon_all() {
     for file in handles::all() {
         let path = &file.path;

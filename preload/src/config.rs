@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// What the environment says. The first call reads it and reports what is wrong in it; with
-/// `AGGIO_STRICT=1` a fault ends the process.
+/// The settings of the environment. The first call reads them and reports errors in them; with
+/// `AGGIO_STRICT=1` an error ends the process.
 pub fn get() -> &'static Config {
     CONFIG.get_or_init(|| {
         // Files of hints are read here, by functions that would ask for the rules.
@@ -56,9 +56,9 @@ fn read() -> Config {
     config
 }
 
-/// The engine of this process, with all that the library knows.
+/// The engine of this process, with all drivers, formats and workers.
 fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
-    // What our threads open is no file of the program.
+    // Files that our threads open are not files of the program.
     let workers = Workers::new(|| std::mem::forget(crate::posix::Inside::enter()));
     let drivers = Drivers::new(&settings.blobs, settings.measures);
     let drivers = match sets {
@@ -75,7 +75,7 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
         }
         None => drivers,
     };
-    // Added last: what is exchanged in memory is nothing else.
+    // Added last, so that it goes before all others: a coupled file is served by nothing else.
     let drivers = match settings.couple.is_empty() {
         true => drivers,
         false => drivers.with_coupling(coupled::shared(settings)),

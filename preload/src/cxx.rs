@@ -1,6 +1,6 @@
-//! Error handlers of the C++ bindings. The program's function wants an object of the bindings,
+//! Error handlers of the C++ bindings. The program's function takes an object of the bindings,
 //! which only they can make; Open MPI's make the handler behind the C interface as well. Therefore
-//! this library stands before the one C++ function that makes them.
+//! this library interposes the one C++ function that makes them.
 
 use crate::arguments::FileHandle;
 use crate::attached::{self, Language};
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn _ZN3MPI4File17Create_errhandlerEPFvRS0_PizE(
         real(object, function)
     };
     if let (Some(_), Some(abi)) = (invoke(), active::abi()) {
-        // SAFETY: see above for what the object holds.
+        // SAFETY: the object holds a pointer and then the handle, as said above.
         let handle = unsafe { abi.load(object.add(1).cast(), 0) };
         attached::learn(handle, function, Language::Cxx);
     }

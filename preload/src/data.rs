@@ -39,7 +39,7 @@ impl Buffer {
     /// The memory that the arguments describe.
     ///
     /// # Errors
-    /// `Count`, `Type`, `Arg` or `Buffer`: whatever is wrong with them.
+    /// `Count`, `Type`, `Arg` or `Buffer`, after the wrong argument.
     fn memory(&self, abi: &Abi) -> Result<Memory> {
         let count = u64::try_from(self.count).map_err(|_| {
             Error::new(ErrorClass::Count, format!("the count {} is negative", self.count))
@@ -63,17 +63,17 @@ impl Buffer {
 
 /// A data operation, ready for the engine.
 pub struct Prepared {
-    /// What the engine shall do.
+    /// The operation for the engine.
     pub call: Call,
-    /// What is left to do when it has done so.
+    /// The work after the operation.
     pub after: After,
 }
 
-/// Makes the caller's arguments an engine call. What is wrong with them is part of the call, so
-/// that the other ranks of a collective one hear of it.
+/// Converts the caller's arguments into a call of the engine. Errors in them are part of the call,
+/// so that the other ranks of a collective operation are notified.
 ///
 /// # Safety
-/// The buffer is what MPI demands of it, until the operation ends.
+/// The buffer satisfies the requirements of MPI until the operation ends.
 pub unsafe fn prepare(
     target: &Target,
     direction: Direction,
@@ -119,10 +119,10 @@ fn convert(target: &Target, mut call: Call, buffer: Buffer) -> Prepared {
 /// Performs one blocking data operation and fills `status`.
 ///
 /// # Errors
-/// What the engine says; `status` tells the bytes that were moved all the same.
+/// The engine's error; even then `status` holds the number of bytes that were moved.
 ///
 /// # Safety
-/// The buffer and `status` are what MPI demands of them.
+/// The buffer and `status` satisfy the requirements of MPI.
 pub unsafe fn blocking(
     target: &Target,
     direction: Direction,
@@ -142,7 +142,7 @@ pub unsafe fn blocking(
     outcome.result
 }
 
-/// What is left to do after the engine has moved the bytes: nothing, or a conversion.
+/// The work after the engine has moved the bytes: nothing, or a conversion.
 pub struct After(Option<Box<Converted>>);
 
 impl After {

@@ -53,7 +53,7 @@ pub fn named(name: &str) -> Result<Representation> {
     }
 }
 
-/// What a program calls a representation.
+/// The name of a representation in MPI.
 pub fn name_of(representation: &Representation) -> &str {
     match representation {
         Representation::Native => "native",
@@ -72,7 +72,7 @@ pub fn registered(name: &str) -> Option<Arc<UserRepresentation>> {
 /// The types of a view as they lie in a file of this representation.
 ///
 /// # Errors
-/// `Type` for types that are null or not committed; what a user's extent function returns.
+/// `Type` for types that are null or not committed; the error of a user's extent function.
 pub fn file_types(
     abi: &Abi,
     etype: usize,
@@ -133,7 +133,7 @@ pub unsafe fn register(
     told(result, "MPI_Register_datarep")
 }
 
-/// `MPI_Register_datarep_c`, whose conversion functions take large counts.
+/// `MPI_Register_datarep_c`, with conversion functions that take large counts.
 ///
 /// # Safety
 /// As MPI demands.

@@ -6,7 +6,7 @@ use crate::forward;
 use crate::{config, errors, open};
 use libc::{c_char, c_int};
 
-/// `MPI_File_delete`. No hint changes what is deleted, so `info` is not looked at.
+/// `MPI_File_delete`. Ignores `info`, because no hint affects deletion.
 ///
 /// # Safety
 /// As MPI demands.

@@ -1,5 +1,5 @@
-//! What every exported function does before and after its work: who is responsible for the handle,
-//! and what the caller gets back.
+//! The steps of every exported function before and after its work: finding the owner of the handle,
+//! and returning the result to the caller.
 
 use crate::abi::Abi;
 use crate::arguments::FileHandle;
@@ -29,7 +29,7 @@ impl Target {
     }
 }
 
-/// Who is responsible for a file handle.
+/// The library that serves a file handle.
 pub enum Access {
     /// This library does not manage it: the real library must see the call.
     Foreign,
@@ -39,7 +39,7 @@ pub enum Access {
     Invalid,
 }
 
-/// Finds out who is responsible for `handle` in a call of `function`.
+/// Determines the library that serves `handle` in a call of `function`.
 #[inline]
 pub fn access(handle: FileHandle, function: &'static str) -> Access {
     let Some(abi) = active::abi() else { return Access::Foreign };

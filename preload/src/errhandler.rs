@@ -106,8 +106,8 @@ pub unsafe fn get(abi: &Abi, fh: FileHandle, errhandler: Opaque) -> c_int {
 }
 
 /// A reference to a predefined handler that the program may free: Open MPI counts those of
-/// predefined handlers too. A communicator of ours gives it, or before the first open the real
-/// library's null file, whose handler is then ours as well.
+/// predefined handlers too. It is obtained from a communicator of ours, or before the first open
+/// from the real library's null file, which has the same handler then.
 fn predefined(abi: &Abi, handle: usize) -> usize {
     // SAFETY: valid handles; each place has room for one.
     let counted = unsafe {

@@ -1,8 +1,8 @@
 //! Engine errors as MPI error codes with messages, and the way to the error handler.
 //!
-//! The code of an error is a code of our own in the right class, whose text names the rank, the
-//! file, the bytes and the errno. There are a few codes for each class; the oldest text of a class
-//! gives way to a new one.
+//! The code of an error is one of our own in the right class. Its text names the rank, the file,
+//! the bytes and the errno. There are a few codes for each class; a new text replaces the oldest
+//! one of its class.
 
 use crate::abi::{Abi, Constants};
 use crate::handles::OpenFile;
@@ -24,7 +24,7 @@ struct Code {
     text: String,
 }
 
-/// An error that its handler has heard of.
+/// An error after the call of its handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Raised {
     code: c_int,
@@ -34,8 +34,8 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// What the call returns: in MPICH what the handler left, in Open MPI the error, whatever the
-    /// handler did with it.
+    /// The result of the call: in MPICH the code that the handler left, in Open MPI always the
+    /// error.
     pub fn answer(self) -> c_int {
         let left = active::abi().is_some_and(Abi::errors_are_what_handlers_leave);
         if left { self.left } else { self.code }
@@ -137,8 +137,8 @@ pub unsafe fn string(_: &Abi, code: c_int, text: *mut c_char, length: *mut c_int
     0
 }
 
-/// `text` in at most `limit - 1` bytes. The end is kept, because it says what went wrong; the
-/// middle, usually a long path, is left out.
+/// `text` in at most `limit - 1` bytes. The end is kept, because it contains the cause; the middle,
+/// usually a long path, is left out.
 fn shortened(text: String, limit: c_int) -> String {
     let limit = usize::try_from(limit).unwrap_or(256).saturating_sub(1);
     if text.len() <= limit {

@@ -98,8 +98,8 @@ fn errhandler_of(integer: c_int) -> usize {
 /// Lets the real function create the error handler, then remembers that it is a Fortran one.
 ///
 /// # Safety
-/// The arguments are what a Fortran caller of `MPI_FILE_CREATE_ERRHANDLER` passes; `ierror` is
-/// null where it is optional.
+/// The arguments are those of a Fortran call of `MPI_FILE_CREATE_ERRHANDLER`; `ierror` is null if
+/// it is omitted.
 unsafe fn create_errhandler(
     symbol: &Symbol,
     function: usize,

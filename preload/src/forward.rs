@@ -28,7 +28,7 @@ macro_rules! forward {
         /// Calls the real function of this name.
         ///
         /// # Safety
-        /// The arguments are what MPI demands of them.
+        /// The arguments satisfy the requirements of MPI.
         #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
         pub unsafe fn $name($($arg: $ty),*) -> $ret {
             static SLOT: Symbol = Symbol::new(concat!("P", stringify!($name), "\0"));
@@ -44,10 +44,10 @@ macro_rules! forward {
     };
     (large $name:ident => $twin:ident ($($arg:ident: $ty:ty),*) []) => {
         /// Calls the real function of this name, or its int twin if there is none; `too_large`
-        /// tells the caller if a count does not fit that.
+        /// reports a count that does not fit the twin.
         ///
         /// # Safety
-        /// The arguments are what MPI demands of them.
+        /// The arguments satisfy the requirements of MPI.
         #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
         pub unsafe fn $name(
             too_large: fn(&str) -> c_int,

@@ -30,7 +30,7 @@ struct Table<T> {
     next: u32,
 }
 
-/// An open file and what MPI knows about it.
+/// An open file and its MPI objects.
 pub struct OpenFile {
     /// The value of `MPI_File` that the program holds.
     pub handle: usize,
@@ -48,7 +48,7 @@ pub struct OpenFile {
     pub errhandler: Mutex<Attached>,
 }
 
-/// What a value of `MPI_File` stands for.
+/// The meaning of a value of `MPI_File`.
 pub enum Found<T = OpenFile> {
     /// A file of the real library, or rubbish.
     Foreign,
@@ -97,7 +97,7 @@ impl<T> Slots<T> {
     }
 }
 
-/// What `handle` stands for.
+/// The meaning of `handle`.
 #[inline]
 pub fn find(handle: usize) -> Found {
     FILES.find(handle)
@@ -157,7 +157,7 @@ fn reserved_base() -> Result<usize> {
     match BASE.compare_exchange(0, region as usize, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => Ok(region as usize),
         Err(earlier) => {
-            // SAFETY: the region was mapped just now and nobody knows it.
+            // SAFETY: the region was mapped just now, and there is no other reference to it.
             unsafe { libc::munmap(region, REGION) };
             Ok(earlier)
         }

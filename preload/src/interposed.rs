@@ -8,7 +8,7 @@
 //! * `file`: the first argument is a file by value. Files that this library does not manage go to
 //!   the real function. The delegate gives a `Result`, which the file's error handler sees.
 //! * `large x => twin`: as `file`, but where the real library lacks `x`, foreign files go to
-//!   `twin`, whose counts are C ints.
+//!   `twin`, which takes counts as C ints.
 //! * `free`: the delegate decides everything itself and returns the code; with aggio switched off
 //!   the call goes to the real function.
 

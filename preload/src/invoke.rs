@@ -7,9 +7,8 @@ use crate::{cxx, fortran, mpi, rescue};
 use agg_core::log;
 use libc::c_int;
 
-/// Calls the handler for the error `code` of the file `fh`, whose ranks are those of `comm` (null
-/// if there is no file), and returns what it left of the code. No lock is held: the handler may
-/// call MPI.
+/// Calls the handler for the error `code` of the file `fh`, opened on `comm` (null if there is no
+/// file), and returns the code that it left. No lock is held: the handler may call MPI.
 pub fn handler(
     abi: &Abi,
     attached: &Attached,
@@ -27,7 +26,7 @@ pub fn handler(
     code
 }
 
-/// Calls a function of the program; what it left of `code`.
+/// Calls a function of the program and returns the code that it left.
 fn call_user(abi: &Abi, reference: &Reference, fh: FileHandle, mut code: c_int) -> c_int {
     match reference.language {
         Language::C => {

@@ -36,7 +36,7 @@ impl<T: Send + Sync + 'static> Key<T> {
         Self { object, number: OnceLock::new(), lock: Mutex::new(()), value: PhantomData }
     }
 
-    /// What `look` makes of the value that `handle` carries; `None` if there is none.
+    /// The result of `look` for the value that `handle` carries; `None` if there is none.
     ///
     /// `look` must not use the key, and the program must not free the object meanwhile.
     pub fn with<R>(&self, handle: usize, look: impl FnOnce(&T) -> R) -> Option<R> {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! interposed the table of interposed functions: one row each
-//! symbols    what is exported: MPI_x and PMPI_x    forward  the real functions
+//! symbols    the exported symbols: MPI_x and PMPI_x    forward  the real functions
 //! entry      ours or the real library's? arguments in, result out
 //! active     is this library switched on in this process?
-//! resolve    where the real functions are         abi      what the MPI's constants look like
+//! resolve    where the real functions are         abi      constants of the MPI library
 //! handles    our files as MPI_File values         errors   engine errors as MPI error codes
-//! open ...   what each function does
+//! open ...   the functions themselves
 //! sets       sets of netCDF files as one file
 //! posix      programs without MPI: `open`, `write`, `fopen`, ...
 //! ```
@@ -72,7 +72,7 @@ mod view_types;
 
 /// Says that this MPI cannot be served; its own MPI-IO is used.
 pub(crate) fn report_unknown_mpi(version: &str) {
-    // The settings say who may speak.
+    // The settings decide which ranks may log.
     let _ = config::get();
     let name = version.lines().next().unwrap_or("").trim();
     let text = format!("unknown MPI library \"{name}\": its own MPI-IO is used");

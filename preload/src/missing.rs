@@ -1,12 +1,12 @@
-//! What a call returns when the MPI library of the process lacks the function.
+//! The result of a call if the MPI library of the process lacks the function.
 
 use crate::abi;
 use agg_core::log::{self, Level};
 use libc::c_int;
 
-/// What a call returns when the real library has no such function.
+/// The result of a call if the real library has no such function.
 pub trait Missing {
-    /// The value that tells the caller.
+    /// The value that reports the missing function.
     fn missing(name: &str) -> Self;
 }
 

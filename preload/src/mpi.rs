@@ -23,7 +23,7 @@ macro_rules! real {
         /// Calls the real function of this name, which returns an MPI error code.
         ///
         /// # Safety
-        /// The arguments are what MPI demands of them.
+        /// The arguments satisfy the requirements of MPI.
         #[allow(clippy::too_many_arguments, reason = "MPI's signature")]
         pub unsafe fn $name($($arg: $ty),*) -> $ret {
             match symbol::$name.address() {

@@ -14,8 +14,8 @@ const SIZES: &[[&str; 3]] = &[
 /// Ancestors that are looked at.
 const GENERATIONS: u32 = 16;
 
-/// Whether the job may be taken for one of a single node by whoever sees that the `size` ranks of
-/// a communicator are on one: it has no other processes, or its launcher says so.
+/// Whether the job probably runs on a single node, given that the `size` ranks of a communicator
+/// do: either it has no other processes, or its launcher says so.
 pub fn is_likely(abi: &Abi, size: usize) -> bool {
     let mut world: c_int = 0;
     // SAFETY: the variable outlives the call.
@@ -33,14 +33,14 @@ fn is_told(variable: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
     found.filter(|(all, here, _)| all == here).map(|(.., rank)| rank)
 }
 
-/// Whether an ancestor of this process is no rank. Where none is, the launcher is in another PID
-/// namespace, and so may other ranks be, which this process cannot see.
+/// Whether an ancestor of this process is not a rank. If all are ranks, the launcher is in another
+/// PID namespace, and other ranks may be in namespaces that this process cannot see.
 fn has_launcher(rank: &str, family: &dyn Fn(u32) -> Option<Ancestor>) -> bool {
     let mut ancestor = std::os::unix::process::parent_id();
     for _ in 0..GENERATIONS {
-        // The parent of a process whose parent is in another namespace has the number 0.
+        // The kernel reports parent 0 if the parent is in another namespace.
         let Some(found) = (ancestor > 0).then(|| family(ancestor)).flatten() else { return false };
-        // What other users run is no rank of this one.
+        // Processes of other users are not ranks of this job.
         let is_rank = found.environment.is_some_and(|all| {
             all.split(|byte| *byte == 0).any(|one| {
                 one.strip_prefix(rank.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))

@@ -55,8 +55,8 @@ pub unsafe fn open(
     code
 }
 
-/// The name that a C string spells; `None` for a name that is not UTF-8, whose file is left to the
-/// MPI library.
+/// The file name in a C string; `None` for a name that is not UTF-8, which is left to the MPI
+/// library.
 ///
 /// # Errors
 /// `Arg` for a null pointer.
@@ -94,7 +94,7 @@ fn open_managed(
 ) -> Result<Arc<OpenFile>> {
     check_communicator(abi, comm)?;
     let transport = transport::for_communicator(comm)?;
-    // What is wrong on this rank alone travels into the open, where all ranks hear of it.
+    // Errors of this rank alone are passed to the collective open, which reports them on all ranks.
     let (name, asked) = match &path {
         Ok(path) => (path.clone(), hints(abi, path, info)),
         Err(error) => (String::new(), Err(error.clone())),
@@ -104,7 +104,7 @@ fn open_managed(
         Err(error) => (Hints::default(), Some(error)),
     };
     let settings = &config::get().settings;
-    // What others of the node have staged is seen in any case.
+    // Bytes that other ranks of the node have staged are visible in any case.
     let makes = hints.aggio_defer == Switch::Enable && one_node::is_likely(abi, transport.size());
     let or_buffers = settings.stage == StagePlace::Memory;
     let is_anywhere = settings.stage != StagePlace::Nowhere;
@@ -129,7 +129,7 @@ fn hints(abi: &Abi, path: &str, info: usize) -> Result<Hints> {
     Ok(hints)
 }
 
-/// Files of HDF5 have other defaults. What waits where all ranks see it does no harm there.
+/// Sets other defaults for HDF5. Staged writes remain allowed, because all ranks see them.
 fn adapt_to_hdf5(hints: &mut Hints) {
     if hdf5::may_be_calling(hints) && hdf5::is_calling() {
         if hints.aggio_defer == Switch::Enable {
@@ -182,7 +182,7 @@ fn register(abi: &Abi, comm: usize, path: String, engine: Arc<File>) -> Result<A
     })
 }
 
-/// Tells who asked for it what is opened, and with which hints.
+/// Logs an opened file, and its hints if the settings ask for them.
 fn tell(engine: &File) {
     if engine.transport().rank() != 0 {
         return;

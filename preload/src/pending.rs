@@ -1,7 +1,7 @@
-//! Operations that have begun and not ended: whoever comes by lets them proceed.
+//! Pending operations: threads of the program advance them whenever they call this library.
 //!
-//! Each kind of operation has a list of its own ([`Pending`]); what waits, and what stands before
-//! calls of the program, knows nothing else of them.
+//! Each kind of operation has a list of its own ([`Pending`]). Waiting functions, and hooks before
+//! calls of the program, use only this trait.
 
 use std::ptr::addr_eq;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ pub trait Pending: Sync {
     /// Lets every operation proceed as far as it can without waiting.
     fn progress(&self);
 
-    /// Whether any proceeds only when a thread of the program comes by.
+    /// Whether any proceeds only in calls of the program.
     fn needs_turns(&self) -> bool;
 
     /// Whether any does so, or may do so later.
@@ -23,7 +23,7 @@ pub trait Pending: Sync {
 /// passes its call straight on.
 static WORK: AtomicUsize = AtomicUsize::new(0);
 
-/// The lists of which an operation has begun: nonblocking and split ones.
+/// The lists of kinds that have been used: nonblocking and split operations.
 static LISTS: [OnceLock<&'static dyn Pending>; 2] = [OnceLock::new(), OnceLock::new()];
 
 fn lists() -> impl Iterator<Item = &'static dyn Pending> {
@@ -55,7 +55,7 @@ pub fn progress() {
     }
 }
 
-/// Whether anything proceeds only when a thread of the program comes by.
+/// Whether anything proceeds only in calls of the program.
 pub fn needs_turns() -> bool {
     any_work() && lists().any(Pending::needs_turns)
 }

@@ -15,8 +15,8 @@ pub fn at_load() {
     }
 }
 
-/// Puts the wish behind what `PNETCDF_HINTS` holds, once, unless a switch or the user's own choice
-/// is against it.
+/// Appends the request for MPI-IO to `PNETCDF_HINTS`, once, unless a switch or a setting of the
+/// user forbids it.
 pub fn ask_for_mpi_io() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {

@@ -39,7 +39,8 @@ pub unsafe fn init_thread(
     code
 }
 
-/// Messages carry the rank in the world, which exists now, and the library hears of its end.
+/// Messages carry the rank in the world, which exists now. The library is notified of the end of
+/// MPI.
 fn started(abi: &Abi, code: c_int) {
     if code == 0 {
         aggio_posix::coupled::mpi_runs(true);
@@ -55,7 +56,7 @@ fn started(abi: &Abi, code: c_int) {
 /// [`end`] is called by an attribute of `MPI_COMM_SELF`.
 static ENDS_WITH_SELF: AtomicBool = AtomicBool::new(false);
 
-/// An attribute whose deletion ends this library's part.
+/// An attribute: deleting it ends this library's part.
 struct End;
 
 impl Drop for End {
@@ -71,7 +72,7 @@ impl Drop for End {
 /// last, so those files are still there.
 fn listen_for_end(abi: &Abi) -> bool {
     static KEY: Key<End> = Key::new(Object::Comm);
-    // What MPI does not take ends nothing.
+    // If MPI refuses the value, do not run its destructor.
     KEY.set(abi.handles.comm_self, End).map_err(std::mem::forget).is_ok()
 }
 
@@ -133,7 +134,7 @@ pub unsafe fn session_finalize(_: &Abi, session: Opaque) -> c_int {
     unsafe { forward::MPI_Session_finalize(session) }
 }
 
-/// `MPI_Abort`. What was written is in the operating system's hands already, or comes there now.
+/// `MPI_Abort`. Makes sure first that the operating system has all written bytes.
 ///
 /// # Safety
 /// As MPI demands.

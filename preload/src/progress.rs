@@ -1,7 +1,7 @@
 //! Driving engine operations to their end.
 //!
-//! Whoever waits here also lets all pending nonblocking operations proceed: another rank may need
-//! our part of one of them before it can do what we wait for.
+//! A thread that waits here also advances all pending nonblocking operations: another rank may need
+//! our part of one of them before it can do the work that we wait for.
 
 use crate::pending;
 use crate::transport::lonely;
@@ -43,12 +43,12 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
     agg_core::task::block_on(future, idle)
 }
 
-/// What a waiting thread does after `waits` polls in vain.
+/// One round of a waiting thread, after `waits` polls in vain.
 pub fn idle(waits: u32) {
     let sleep = task::take_sleep();
     pending::progress();
     if waits >= PATIENT {
-        // Another rank may wait for MPI on this one, whatever this one waits for.
+        // Another rank may wait for MPI on this one in any case.
         lonely::poke();
     }
     match sleep {
@@ -77,7 +77,7 @@ pub fn rest(waits: u32) {
     }
 }
 
-/// As [`rest`], for a thread that also waits for what workers tell; `told` is the number of
+/// As [`rest`], for a thread that also waits for events of workers; `told` is the number of
 /// [events](workers::events) before it looked.
 pub fn rest_until_told(told: u32, waits: u32) {
     if waits < YIELDS || pending::needs_turns() {

@@ -1,11 +1,10 @@
-//! Nonblocking reads and writes: generalized requests whose work is done by workers of the engine,
-//! and by the program's own threads, whenever they come by, where messages are needed.
+//! Nonblocking reads and writes: generalized requests. Workers of the engine do the work; if it
+//! needs messages, the program's own threads do it in their calls of MPI.
 //!
-//! The MPI library does not know how to complete such a request, so this library looks at every
-//! call in which a program completes requests ([`hooks`]), asks for them ([`inquiry`]) or waits for
-//! others ([`blocking`]).
-//! Workers never call MPI, so this works at every thread level: requests are completed, and user
-//! functions called, by the program's threads only.
+//! The MPI library cannot complete such a request by itself, so this library looks at every call in
+//! which a program completes requests ([`hooks`]), asks for them ([`inquiry`]) or waits for others
+//! ([`blocking`]). Workers never call MPI, so this works at every thread level: requests are
+//! completed, and user functions called, by the program's threads only.
 
 pub mod blocking;
 pub mod hooks;
@@ -71,7 +70,7 @@ pub struct Operation {
     /// The generalized request.
     request: AtomicUsize,
     running: Running<Outcome>,
-    /// What is left to do when it has ended, by a thread of the program.
+    /// The work after it has ended, for a thread of the program.
     after: Mutex<Option<After>>,
     /// Whether other ranks take part.
     collective: bool,
@@ -83,12 +82,12 @@ pub struct Operation {
     holder: Mutex<Holder>,
 }
 
-/// Who has an operation's request and will free it.
+/// The owner of the request of an operation, who will free it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
-    /// The program, and it has not been told that the operation has ended.
+    /// The program, which has not been notified that the operation has ended.
     Program,
-    /// The program has freed it meanwhile. The library does not hear of that before the operation
+    /// The program has freed it meanwhile. The library is not notified of that before the operation
     /// has ended: MPICH gives up a generalized request at once, and it must not be completed then.
     Nobody,
     /// The library has freed it all the same, by a way that this library does not see.
@@ -104,11 +103,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Starts one nonblocking data operation and fills `request`.
 ///
 /// # Errors
-/// What is wrong with the arguments of an operation of this rank alone. Every other error is told
-/// when the request is completed.
+/// Errors in the arguments of an operation of this rank alone. All other errors are reported when
+/// the request is completed.
 ///
 /// # Safety
-/// The buffer and `request` are what MPI demands of them.
+/// The buffer and `request` satisfy the requirements of MPI.
 pub unsafe fn start(
     target: &Target,
     direction: Direction,
@@ -151,8 +150,8 @@ pub unsafe fn start(
 }
 
 impl Operation {
-    /// Does what can be done without waiting and is left to this thread; whether the operation has
-    /// ended.
+    /// Does the work that is left to this thread and does not wait; returns whether the operation
+    /// has ended.
     fn poll(&self) -> bool {
         let Some(outcome) = self.running.poll() else { return self.ended.load(Ordering::Acquire) };
         let Some(after) = locked(&self.after).take() else { return false };
@@ -182,7 +181,7 @@ impl Operation {
     unsafe fn publish(self: Arc<Self>, request: Opaque) -> Result<()> {
         let abi = self.abi;
         let state = Arc::into_raw(self.clone()).cast_mut().cast();
-        // SAFETY: the callbacks have MPI's signatures, and `state` is what they expect; `free`
+        // SAFETY: the callbacks have MPI's signatures, and expect this type of `state`; `free`
         // takes it back.
         let handle = unsafe {
             let [query, free, cancel] =
@@ -204,7 +203,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Tells MPI that the operation has ended.
+    /// Notifies MPI that the operation has ended.
     fn complete(self: &Arc<Self>) {
         let handle = self.request.load(Ordering::Acquire);
         let watched = locked(&BY_REQUEST).contains_key(&handle);
@@ -228,8 +227,8 @@ impl Operation {
         }
     }
 
-    /// Takes the request from the program, which does not want to hear of it any more; false if
-    /// the library knows that the operation has ended.
+    /// Takes the request from the program, which gives it up; returns false if the MPI library has
+    /// been notified that the operation has ended.
     fn let_go(&self) -> bool {
         let mut holder = locked(&self.holder);
         if *holder != Holder::Program {
@@ -241,7 +240,7 @@ impl Operation {
         true
     }
 
-    /// Says what went wrong where no call can return it.
+    /// Logs the error where no call can return it.
     fn tell_error(&self) {
         if let Some(error) = locked(&self.error).take() {
             let error = error.with_path(&self.file.path);
@@ -289,8 +288,8 @@ fn unlist(operation: &Arc<Operation>) -> bool {
     index.map(|index| pending.swap_remove(index)).is_some()
 }
 
-/// Ends what is pending when the program ends MPI, and stops what other ranks leave alone: the
-/// files are about to be closed.
+/// Ends pending operations when the program ends MPI, and stops those that other ranks have
+/// abandoned: the files are about to be closed.
 pub fn end_all() {
     let since = Instant::now();
     // The list must not stay locked meanwhile.
@@ -307,7 +306,7 @@ pub fn end_all() {
         if operation.poll() && unlist(&operation) {
             operation.complete();
         }
-        // What it refers to stays: it may be the memory of a message.
+        // Leak it: it may own the memory of a message.
         std::mem::forget(operation.running.stop());
     }
 }
@@ -322,7 +321,7 @@ pub fn drain(file: &OpenFile) {
     ));
 }
 
-/// The query callback: what the status of the request says.
+/// The query callback: fills in the status of the request.
 ///
 /// It never fails: the library would call the error handler of a communicator, but errors of files
 /// belong to the handler of the file, which a hook calls.

@@ -1,11 +1,10 @@
-//! What is done with open files when a job ends without closing them.
+//! Rescue of open files when a job ends without closing them.
 
 use crate::handles;
 use agg_core::log::{self, Level};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Before the job is ended by force: what waits reaches the files, or somebody hears that it does
-/// not.
+/// Before the job is ended by force: stores buffered bytes in the files, and logs errors.
 pub fn all() {
     for file in handles::all() {
         if let Err(error) = file.engine.rescue() {
@@ -22,8 +21,8 @@ pub fn note_opener() {
     OPENER.store(std::process::id(), Ordering::Relaxed);
 }
 
-/// At the end of a process that has not ended MPI: stores what is staged of the files that are
-/// open, and tells what was done with them.
+/// At the end of a process that has not ended MPI: stores the staged bytes of open files and
+/// reports on them.
 pub fn report() {
     // Asked only if a file is open: other programs make no system call more.
     let is_opener = || OPENER.load(Ordering::Relaxed) == std::process::id();

@@ -1,8 +1,8 @@
 //! The memory of this library when the system has none left.
 //!
-//! Whoever needs much (a window, a message, a buffer) asks whether it is to be had and turns a no
-//! into `MPI_ERR_NO_MEM` on all ranks. To say so takes some little memory, which comes from a
-//! reserve then: a failure to allocate a few bytes would end the process.
+//! Large allocations (a window, a message, a buffer) are checked, and a failure becomes
+//! `MPI_ERR_NO_MEM` on all ranks. Reporting it takes some little memory, which comes from a reserve
+//! then: a failure to allocate a few bytes would end the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -22,7 +22,7 @@ struct Class {
     count: usize,
 }
 
-/// What the reserve has, smaller pieces first. The sizes are multiples of [`ALIGN`].
+/// The sizes of pieces in the reserve, smaller ones first. They are multiples of [`ALIGN`].
 const CLASSES: [Class; 6] = [
     Class { size: 64, count: 8192 },
     Class { size: 256, count: 4096 },
@@ -53,7 +53,7 @@ const fn sum(classes: usize) -> (usize, usize) {
 struct Reserve {
     bytes: UnsafeCell<[u8; ROOM]>,
     /// Of each class the piece that was given back last, by its number plus one, 0 for none; above
-    /// it a count of changes, so that one who was slow does not take it for the same list.
+    /// it a count of changes, so that a slow thread does not take a changed list for the same one.
     free: [AtomicU64; CLASSES.len()],
     /// Of each piece that was given back the one before, as in `free`.
     next: [AtomicU32; PIECES],
@@ -81,7 +81,7 @@ impl Reserve {
         self.bytes.get().cast()
     }
 
-    /// A piece that is large enough; null for what is not little, and if all are in use.
+    /// A piece that is large enough; null for large requests, and if all pieces are in use.
     #[cold]
     fn take(&self, layout: Layout) -> *mut u8 {
         if layout.align() > ALIGN {
@@ -173,7 +173,8 @@ unsafe impl GlobalAlloc for Allocator {
                 return grown;
             }
         }
-        // SAFETY: the caller promises that this is a layout; what is copied both have.
+        // SAFETY: the caller promises that this is a layout; the copied range is inside both
+        // blocks.
         unsafe {
             let wanted = Layout::from_size_align_unchecked(size, layout.align());
             let new = self.alloc(wanted);

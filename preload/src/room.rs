@@ -1,4 +1,4 @@
-//! Room for what the real library stores: handles and statuses, whose sizes differ between ABIs.
+//! Room for handles and statuses that the real library stores; their sizes differ between ABIs.
 
 use crate::abi::Abi;
 use crate::arguments::Opaque;
@@ -12,8 +12,8 @@ pub fn new_handle(abi: &Abi, fill: impl FnOnce(Opaque) -> Result<()>) -> Result<
     with_handle(abi, 0, fill)
 }
 
-/// Calls `change` with the address of a variable that holds `handle`, as functions want it that
-/// free or complete a handle; returns what the variable holds afterwards.
+/// Calls `change` with the address of a variable that holds `handle`, for functions that free or
+/// complete a handle; returns the value of the variable afterwards.
 ///
 /// # Errors
 /// Those of `change`.

@@ -24,10 +24,10 @@ struct Active {
 /// Begins a split collective operation.
 ///
 /// # Errors
-/// `Io` if one is active already; what is wrong with the other arguments comes at the end.
+/// `Io` if one is active already; errors in the other arguments are reported at the end.
 ///
 /// # Safety
-/// The buffer is what MPI demands of it, until the operation's end.
+/// The buffer satisfies the requirements of MPI until the end of the operation.
 pub unsafe fn begin(
     target: &Target,
     direction: Direction,
@@ -46,10 +46,10 @@ pub unsafe fn begin(
 /// Ends the split collective operation of this kind and fills `status`.
 ///
 /// # Errors
-/// `Io` if no such operation is active; what the operation came to.
+/// `Io` if no such operation is active; the error of the operation.
 ///
 /// # Safety
-/// `status` is what MPI demands of it.
+/// `status` satisfies the requirements of MPI.
 pub unsafe fn end(
     target: &Target,
     direction: Direction,
@@ -100,7 +100,7 @@ impl Pending for Splits {
         self.files().iter().any(|file| file.engine.needs_progress())
     }
 
-    /// Lets them proceed, and tells whether any may need this again.
+    /// Lets them proceed, and returns whether any may need this again.
     fn may_need_turns(&self) -> bool {
         // Each must be polled, so nothing may stop at the first that has work left.
         self.files().iter().filter(|file| file.engine.progress()).count() > 0

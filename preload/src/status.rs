@@ -1,10 +1,10 @@
-//! Filling `MPI_Status` objects, whose layout only the real library knows.
+//! Fills `MPI_Status` objects through the real library, which defines their layout.
 
 use crate::abi::Abi;
 use crate::arguments::Opaque;
 use crate::mpi;
 
-/// Tells the caller that `bytes` bytes were moved.
+/// Stores in the status that `bytes` bytes were moved.
 ///
 /// The field `MPI_ERROR` is left alone: only calls that complete several requests set it.
 ///

@@ -20,7 +20,7 @@ macro_rules! table {
         ($target:ident; $($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:expr;
     )*) => {
         /// The names of all interposed functions, one a line; each is exported with the prefix `P`
-        /// too. For tests and tools, which compare them with what the library exports.
+        /// too. For tests and tools, which compare them with the symbols that the library exports.
         #[unsafe(no_mangle)]
         pub extern "C" fn aggio_interposed() -> *const c_char {
             concat!($(stringify!($name), "\n",)* "\0").as_ptr().cast()
@@ -70,7 +70,7 @@ macro_rules! row {
                         posix::before_mpi(stringify!($name));
                         let _inside = posix::Inside::enter();
                         $(let $arg = Argument::take($arg, $target.abi);)*
-                        // SAFETY: the caller promises what MPI demands of these arguments.
+                        // SAFETY: the caller satisfies the requirements of MPI for these arguments.
                         let result = unsafe { $body };
                         $target.finish(result)
                     }
@@ -97,7 +97,7 @@ macro_rules! row {
                 let $target = abi;
                 let _ = $target;
                 $(let $arg = Argument::take($arg, abi);)*
-                // SAFETY: the caller promises what MPI demands of these arguments.
+                // SAFETY: the caller satisfies the requirements of MPI for these arguments.
                 unsafe { $body }
             }
             twins! { $name ($($arg: $ty),*) [$ret] inner }

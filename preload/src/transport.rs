@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// the communicator. A communicator of one rank needs none.
 ///
 /// # Errors
-/// `Comm` if MPI refuses the communicator; what went wrong on any rank at the first open.
+/// `Comm` if MPI refuses the communicator; the error of any rank at the first open.
 pub fn for_communicator(comm: usize) -> Result<Arc<dyn Transport>> {
     let abi = abi::get().ok_or_else(|| Error::new(ErrorClass::Other, "no MPI"))?;
     if let Some(known) = cache::find(comm) {
@@ -60,7 +60,7 @@ fn rank_and_size(comm: usize) -> Result<(usize, usize)> {
     Ok((usize::try_from(rank).map_err(invalid)?, usize::try_from(size).map_err(invalid)?))
 }
 
-/// Frees what is kept between opens: to be called before MPI ends, when no file is open.
+/// Frees the transports kept between opens: to be called before MPI ends, when no file is open.
 pub fn forget() {
     cache::free_all();
     lonely::forget();

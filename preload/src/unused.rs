@@ -1,5 +1,5 @@
-//! Patterns in the settings that matched no file: probably not what the user meant. Told once a
-//! job, at its end.
+//! Patterns in the settings that matched no file, which are probably mistakes of the user. Reported
+//! once a job, at its end.
 
 use crate::config;
 use agg_core::log::{self, Level};
@@ -7,9 +7,9 @@ use agg_core::pattern::Pattern;
 use aggio_posix::state;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// This process has used MPI, and what concerns MPI-IO was told when that ended.
+/// This process has used MPI, and has reported unused patterns for MPI-IO when MPI ended.
 static TOLD_BY_MPI: AtomicBool = AtomicBool::new(false);
-/// When MPI ends: rank 0 tells what no file matched that it opened.
+/// When MPI ends: rank 0 reports the patterns that matched none of the files that it opened.
 pub fn tell_after_mpi() {
     if TOLD_BY_MPI.swap(true, Relaxed) {
         return;
@@ -24,9 +24,9 @@ pub fn tell_after_mpi() {
     blobs.into_iter().for_each(|pattern| of_rank("AGGIO_BLOB", pattern));
 }
 
-/// When a process ends for which there are rules. One that only reads, that has started others, or
-/// that was itself started by a process under this library is a part of a job that others know
-/// better.
+/// When a process ends for which there are rules. A process that only reads, that has started
+/// others, or that was itself started by a process under this library does not report: it is only a
+/// part of a job.
 pub fn tell_at_exit() {
     if state::has_started_others() || !state::has_written() || parent_is_served() {
         return;

@@ -47,7 +47,7 @@ pub unsafe fn set_view(
     let set = progress::wait(set);
     let Some(mut kept) = kept else { return set };
     if set.is_ok() {
-        // What is freed afterwards are the types of the old view.
+        // Then `kept` holds the types of the old view, which are freed.
         let mut types = call.file.types.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *types, &mut kept);
     }

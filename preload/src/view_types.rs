@@ -38,7 +38,7 @@ impl Types {
         }
     }
 
-    /// Frees what was copied.
+    /// Frees the copied types.
     pub fn free(&mut self, abi: &Abi) {
         self.etype.free(abi);
         self.filetype.free(abi);

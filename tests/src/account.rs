@@ -1,6 +1,6 @@
-//! Accounts of what operations gave, natively and with the library.
+//! Accounts of the results of operations, natively and with the library.
 
-/// The first difference, with what was done before it.
+/// The first difference, and the operations before it.
 pub fn first_difference(native: &str, served: &str) -> Option<String> {
     let (native, served): (Vec<_>, Vec<_>) = (native.lines().collect(), served.lines().collect());
     let longest = native.len().max(served.len());

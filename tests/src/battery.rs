@@ -41,7 +41,7 @@ pub const PROGRAMS: &[(&str, u32)] = &[
     ("views.c", 4),
 ];
 
-/// What went wrong, in full; `None` if the program was content.
+/// The full report of a failure; `None` if the program succeeded.
 pub fn failure(source: &str, ranks: u32, mpi: &Mpi, library: Option<&Path>) -> Option<String> {
     failure_with(source, ranks, mpi, library, &[])
 }

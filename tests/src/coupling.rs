@@ -13,16 +13,16 @@ use std::time::{Duration, Instant, SystemTime};
 /// Time that a script may take before it counts as one that waits for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A directory whose files are exchanged, and a place where programs find each other.
+/// A directory of exchanged files, and a place where programs find each other.
 #[derive(Debug)]
 pub struct Coupling {
     place: Directory,
     meeting: Directory,
-    /// Where MPIs keep what they need while a job runs, and leave it if that is killed.
+    /// The place for temporary files of MPIs, which they leave if a job is killed.
     scratch: Directory,
     rules: String,
     variables: Vec<(String, String)>,
-    /// What scripts are started by.
+    /// The command that starts scripts.
     starter: Vec<OsString>,
     began: SystemTime,
 }
@@ -39,7 +39,7 @@ pub struct Running {
 /// How a script ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the shell returned.
+    /// The exit status of the shell.
     pub status: ExitStatus,
     /// Standard output.
     pub stdout: String,
@@ -86,7 +86,7 @@ impl Coupling {
         self.meeting.path()
     }
 
-    /// Starts a script of the shell, whose programs exchange files.
+    /// Starts a script of the shell; its programs exchange files.
     pub fn start(&self, script: &str) -> Running {
         let outputs = Directory::new();
         let file = |name| std::fs::File::create(outputs.path().join(name)).expect("a file");
@@ -105,7 +105,7 @@ impl Coupling {
         Running { script, child, outputs, started: Instant::now() }
     }
 
-    /// A program whose files are exchanged.
+    /// A program that exchanges files.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path()).env_remove("AGGIO_TESTS").env_remove("AGGIO_LIBRARY");
@@ -122,13 +122,13 @@ impl Coupling {
         command
     }
 
-    /// Runs a script to its end, which must be a success; what it printed.
+    /// Runs a script to its end, which must be a success; returns its output.
     #[track_caller]
     pub fn run(&self, script: &str) -> String {
         self.start(script).succeeds()
     }
 
-    /// Names in the directory whose files are exchanged, as seen without aggio.
+    /// Names in the directory of exchanged files, as seen without aggio.
     pub fn on_disk(&self) -> Vec<String> {
         crate::names_in(self.path())
     }
@@ -145,7 +145,7 @@ impl Coupling {
         all.into_iter().filter(has_word).collect()
     }
 
-    /// What the agent has logged.
+    /// The log of the agent.
     pub fn log(&self) -> String {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let file = self.meeting().join(format!("{}.log", host.trim()));
@@ -179,12 +179,12 @@ impl Coupling {
         }
     }
 
-    /// Tells the agent to end if nobody is connected.
+    /// Asks the agent to end if no process is connected.
     pub fn end_agent(&self) {
         self.aggio(&["agent", "--quit", "--dir"]);
     }
 
-    /// What the agent knows, as JSON.
+    /// The status of the agent, as JSON.
     pub fn status(&self) -> String {
         self.aggio(&["couple", "list", "--json", "--dir"])
     }
@@ -197,7 +197,7 @@ impl Coupling {
         digits.collect::<String>().parse().unwrap_or(0)
     }
 
-    /// What `aggio` prints with these arguments and the directory behind them.
+    /// The output of `aggio` with these arguments and the directory behind them.
     fn aggio(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(aggio());
         let output = command.args(arguments).arg(self.meeting()).env_remove("AGGIO_TESTS").output();
@@ -237,7 +237,7 @@ impl Running {
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
 
-    /// What it has printed so far.
+    /// Its output so far.
     pub fn printed(&self) -> String {
         read(&self.outputs, "out")
     }
@@ -276,7 +276,7 @@ impl Running {
         Ended { status, stdout, stderr, elapsed: self.started.elapsed() }
     }
 
-    /// Waits for its end, which must be a success; what it printed.
+    /// Waits for its end, which must be a success; returns its output.
     #[track_caller]
     pub fn succeeds(self) -> String {
         let script = self.script.clone();

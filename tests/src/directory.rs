@@ -1,4 +1,4 @@
-//! Temporary directories and the comparison of what two runs left in them.
+//! Temporary directories, and the comparison of the files that two runs left in them.
 
 use agg_core::blob::{Check, Container, check};
 use aggio_formats::files::Folder;

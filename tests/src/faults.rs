@@ -1,4 +1,4 @@
-//! The fault matrix: one faulty operation in each way of doing I/O, and what every rank must say.
+//! The fault matrix: one faulty operation in each way of doing I/O, and the report of every rank.
 //!
 //! The program `faults.c` does the operation, `fault_shim.c` makes the system calls fail; both work
 //! under any MPI-IO implementation, so the native ones can be shown beside aggio.
@@ -14,7 +14,7 @@ pub const RANKS: u32 = 3;
 /// Bytes that every rank writes or reads.
 pub const BYTES: u64 = 64 * 4096;
 
-/// Who must see the error.
+/// The ranks that must see the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// Nobody: the fault is one that must be overcome, such as a short write.
@@ -32,11 +32,11 @@ pub struct Case {
     pub mode: &'static str,
     /// The plan of `fault_shim.c`.
     pub plan: String,
-    /// The rank whose system calls fail.
+    /// The rank with the failing system calls.
     pub rank: usize,
     /// The class that the failing operation returns.
     pub class: &'static str,
-    /// Who returns it.
+    /// The ranks that return it.
     pub seen: Seen,
 }
 
@@ -138,7 +138,7 @@ fn nth(mode: &str, turn: usize) -> u32 {
     }
 }
 
-/// What one rank reported.
+/// The report of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The class that the faulty operation returned.
@@ -149,7 +149,7 @@ pub struct Report {
     pub later: String,
 }
 
-/// What a run of a case came to.
+/// The result of a run of a case.
 #[derive(Debug)]
 pub struct Result {
     /// Each rank's report; a rank that said nothing is missing.
@@ -161,7 +161,7 @@ pub struct Result {
 }
 
 impl Result {
-    /// One word or two for a table: what a user would see.
+    /// One word or two for a table: the result that a user would see.
     pub fn summary(&self) -> String {
         if self.finished.stdout.contains("HANG") || self.finished.status.is_none() {
             return "hangs".into();

@@ -1,4 +1,4 @@
-//! Random operations on one file (`tests/programs/fsx.c`), which knows itself what each must give.
+//! Random operations on one file (`tests/programs/fsx.c`); the program checks their results.
 
 use crate::{compile_plain, factor};
 use std::path::Path;
@@ -16,12 +16,12 @@ pub fn runs(few: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Runs the operations on `file`, of a kind that the program knows; `prepare` adds what the process
-/// needs.
+/// Runs the operations on `file`, of a kind that the program supports; `prepare` adds the settings
+/// of the process.
 ///
 /// # Panics
 ///
-/// If anything differs; the message has the seed and what was done before.
+/// If anything differs; the message has the seed and the operations before.
 pub fn run(
     kind: &str,
     file: &Path,

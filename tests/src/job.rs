@@ -22,27 +22,27 @@ pub struct Job {
     environment: Vec<(OsString, OsString)>,
     directory: Option<std::path::PathBuf>,
     launch: Option<Launch>,
-    /// What `mpirun` is started by.
+    /// The command that starts `mpirun`.
     starter: Vec<OsString>,
     limit: Duration,
 }
 
-/// What came of a [`Job`].
+/// The result of a [`Job`].
 #[derive(Debug)]
 pub struct Finished {
     /// How `mpirun` ended; `None` if the watchdog had to end it.
     pub status: Option<ExitStatus>,
-    /// What all ranks wrote to standard output.
+    /// The standard output of all ranks.
     pub stdout: String,
-    /// What all ranks and `mpirun` wrote to standard error.
+    /// The standard error of all ranks and of `mpirun`.
     pub stderr: String,
     /// How long it took.
     pub elapsed: Duration,
     /// Number of processes that were still running a while after `mpirun` had ended by itself.
     pub processes_left: usize,
-    /// What each process was doing when the watchdog ended the job.
+    /// The state of each process when the watchdog ended the job.
     pub waiting: Vec<String>,
-    /// What was left in the job's own temporary directory, besides folders of the launchers.
+    /// Names left in the job's own temporary directory, besides folders of the launchers.
     pub left_in_temporary_directory: Vec<String>,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a launcher may go on whose processes have all ended.
+/// The time that a launcher may go on after all its processes have ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until `end` for a launcher; `None` if it still runs then.
@@ -35,7 +35,7 @@ fn wait(launcher: &mut Child, end: Instant, patience: Duration) -> Option<ExitSt
     }
 }
 
-/// Whether a process has children that have not ended; true if that cannot be told.
+/// Whether a process has children that have not ended; true if that cannot be determined.
 fn has_children(process: u32) -> bool {
     let threads = PathBuf::from(format!("/proc/{process}/task"));
     let Ok(threads) = threads.read_dir() else { return true };

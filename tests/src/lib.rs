@@ -1,12 +1,12 @@
-//! Runs real MPI programs natively and with `libaggio.so` preloaded, and compares what they leave
-//! behind.
+//! Runs real MPI programs natively and with `libaggio.so` preloaded, and compares the resulting
+//! files and messages.
 //!
 //! ```text
 //! Mpi (installed)  ->  Program (compiled once per MPI)  ->  Job (mpirun, watched)  ->  Finished
 //! ```
 //!
-//! With `AGGIO_TESTS=require` (as `make check` sets it) whatever is missing is a failure; without
-//! it the tests that need it are skipped and say so, so that `cargo test` is useful on a machine
+//! With `AGGIO_TESTS=require` (as `make check` sets it) anything missing is a failure; without it
+//! the tests that need it are skipped and say so, so that `cargo test` is useful on a machine
 //! without an MPI.
 
 mod account;
@@ -68,7 +68,7 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// Where Cargo puts what it builds; compiled test programs go into a folder of it.
+/// The folder for Cargo's output; compiled test programs go into a folder of it.
 pub fn target_directory() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
 }

@@ -3,8 +3,7 @@
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
-/// The variable whose value marks every process of a job, whatever process group its launcher gave
-/// it.
+/// The variable that marks every process of a job by its value, in any process group.
 pub const MARK: &str = "AGGIO_TEST_JOB";
 
 /// Lets the processes of a job that has ended go by themselves; gives how many did not.
@@ -20,7 +19,7 @@ pub(crate) fn await_marked(mark: &OsStr) -> usize {
     }
 }
 
-/// What the environment of a job's processes holds.
+/// The entry in the environment of a job's processes.
 fn needle(mark: &OsStr) -> Vec<u8> {
     let mut needle = format!("{MARK}=").into_bytes();
     needle.extend_from_slice(mark.as_encoded_bytes());
@@ -47,7 +46,7 @@ pub fn kill_marked(mark: &OsStr) {
     }
 }
 
-/// What the processes of a job are doing, a line each: for a report of one that does not end.
+/// The state of each process of a job, a line each: for a report of one that does not end.
 pub(crate) fn what_marked_do(mark: &OsStr) -> Vec<String> {
     let one = |id: libc::pid_t| {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}"));

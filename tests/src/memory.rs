@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const DIRECTORY: &str = "/dev/shm";
-/// What Debian's MPIs call theirs.
+/// Names of the shared memory of Debian's MPIs.
 const NAMES: [&str; 3] = ["mpich_shar_tmp", "vader_segment.", "ucx_shm_posix_"];
 
 /// A process that makes shared memory has mapped it by then.
 const MAPPED: Duration = Duration::from_secs(3);
 
 /// Removes the shared memory of MPIs that was made since `started` by this user and that no process
-/// has mapped: of a job that was killed nobody else does.
+/// has mapped: nothing else removes that of a killed job.
 pub fn remove_left_since(started: SystemTime) {
     // Another test's job may just be making some.
     let is_new = |path: &Path| {

@@ -30,7 +30,7 @@ impl MemoryGroup {
         None
     }
 
-    /// What starts a program in the group.
+    /// The command that starts a program in the group.
     pub(crate) fn starter(&self) -> Vec<OsString> {
         let script = "echo $$ > \"$0\" && exec \"$@\"";
         let processes = self.0.join("cgroup.procs");

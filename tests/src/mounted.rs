@@ -43,7 +43,7 @@ impl Mounted {
         None
     }
 
-    /// Unmounts; whatever was written is in the backing directory.
+    /// Unmounts; then all written bytes are in the backing directory.
     ///
     /// # Panics
     ///

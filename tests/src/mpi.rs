@@ -16,7 +16,7 @@ pub enum Family {
 pub struct Mpi {
     /// Short name, also the folder its compiled programs go to, such as `openmpi`.
     pub name: String,
-    /// Whose command line and behaviour it has.
+    /// The family that its command line and behaviour belong to.
     pub family: Family,
     mpicc: PathBuf,
     mpicxx: PathBuf,
@@ -55,7 +55,7 @@ impl Mpi {
         }
     }
 
-    /// What a job needs in its environment so that more ranks than cores, and root, are allowed.
+    /// The variables that allow a job more ranks than cores, and root.
     pub fn environment(&self) -> &'static [(&'static str, &'static str)] {
         match self.family {
             Family::OpenMpi => &[

@@ -2,7 +2,7 @@
 //! which the test `corpus` replays over `tests/corpus` without a fuzzer.
 //!
 //! A parser may refuse its input; it must not panic, loop, or allocate more than the input
-//! justifies, and what it accepts must mean the same after being written and read again.
+//! justifies, and accepted input must mean the same after being written and read again.
 
 use agg_core::blob::inspect;
 use agg_core::datatype::Datatype;
@@ -133,7 +133,7 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
-/// What programs and their agent of coupled files say to each other.
+/// The messages between programs and their agent of coupled files.
 pub fn requests(bytes: &[u8]) {
     for parse in [couple::request, couple::reply] {
         if let Ok(again) = parse(bytes) {
@@ -142,7 +142,7 @@ pub fn requests(bytes: &[u8]) {
     }
 }
 
-/// What agents of coupled files on different nodes say to each other.
+/// The messages between agents of coupled files on different nodes.
 pub fn messages(bytes: &[u8]) {
     if let Ok(again) = couple::message(bytes) {
         let decoded = couple::message(&again);
@@ -171,7 +171,7 @@ pub fn indexes(bytes: &[u8]) {
     }
 }
 
-/// Headers of netCDF files in every dialect; what is accepted is written and read again, and each
+/// Headers of netCDF files in every dialect; an accepted header is written and read again, and each
 /// byte has one place.
 pub fn netcdf(bytes: &[u8]) {
     for (endian, many_unlimited) in
@@ -241,7 +241,7 @@ pub fn blobs(bytes: &[u8]) {
     }
 }
 
-/// Types and attributes of the object at an address, and what is in heaps.
+/// Types and attributes of the object at an address, and the content of heaps.
 fn details(source: &dyn Source, address: u64) {
     let Ok(found) = Details::of(source, address) else { return };
     let _ = (found.datatype(), found.compact());
@@ -251,7 +251,7 @@ fn details(source: &dyn Source, address: u64) {
     }
 }
 
-/// HDF5 files: what they hold, where a dataset lies, and what its blobs stand for.
+/// HDF5 files: their content, the place of a dataset, and the meaning of its blobs.
 pub fn hdf5(bytes: &[u8]) {
     let files = vec![("file".to_owned(), bytes.to_vec())];
     for read in [Contents::read, Contents::read_unverified] {

@@ -58,7 +58,7 @@ pub fn compile_as(source: &str, name: &str, mpi: &Mpi, libraries: &[&str]) -> Pr
     let input = programs.join(source);
     let directory = crate::target_directory().join("programs").join(&mpi.name).join(name);
     let output = directory.join(source.replace('.', "_"));
-    // Two tests may want the same program; a failed test must not fail the others as well.
+    // Two tests may need the same program; a failed test must not fail the others as well.
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
     if !is_newer(&output, &input) {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");

@@ -1,14 +1,14 @@
 //! Tests that cannot run here.
 //!
-//! Rust's test harness knows no test that finds out while it runs that it cannot: it counts as
-//! passed. Here it says so past the harness, which keeps what passed tests print to itself, and at
-//! its end the process tells how many there were. Where tests are [required], it fails.
+//! Rust's test harness has no way to skip a test while it runs: such a test counts as passed. Here
+//! it prints a message past the harness, which captures the output of passed tests, and at its end
+//! the process prints how many there were. Where tests are [required], it fails.
 
 use crate::required;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// What was skipped in this process: the test, and why.
+/// The tests skipped in this process, with the reasons.
 static SKIPPED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// Says that the test that calls this, or the part of it that follows, cannot run, and why; the
@@ -41,8 +41,8 @@ pub fn postpone(why: &str) {
     note(why);
 }
 
-/// The same of a test that needs what few may have even on machines that tests are made for: there
-/// is no failure if tests are required to run.
+/// The same for a test with needs that few machines meet, even those set up for tests: there is no
+/// failure if tests are required to run.
 pub(crate) fn not_here(why: &str) {
     note(why);
 }
@@ -62,6 +62,6 @@ extern "C" fn tell() {
 
 /// Not by `eprintln!`, which the harness catches.
 fn say(line: &str) {
-    // Without standard error there is nobody to tell.
+    // Without standard error there is no place for the message.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -35,7 +35,7 @@ impl SmallFileSystem {
         let mut holder = spawned.expect("unshare starts");
         let output = holder.stdout.take().expect("its output is a pipe");
         let mut line = String::new();
-        // If it ends, whatever the reason, there is nothing to read.
+        // If it ends, for any reason, there is nothing to read.
         let _ = BufReader::new(output).read_line(&mut line);
         let small = SmallFileSystem { holder, directory };
         if line.trim() == "ready" {
@@ -61,7 +61,7 @@ impl SmallFileSystem {
     ///
     /// # Panics
     ///
-    /// If the system does not tell.
+    /// If the system does not report it.
     pub fn free(&self) -> u64 {
         let path = std::ffi::CString::new(self.seen().as_os_str().as_bytes()).expect("a path");
         // SAFETY: all-zero bytes are a valid `statvfs`, which is plain numbers.

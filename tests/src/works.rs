@@ -62,7 +62,7 @@ fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix == "sh")
 }
 
-/// What a run printed, how it ended, and what it left.
+/// The output of a run, its end, and its files.
 #[derive(Debug, PartialEq)]
 pub struct Left {
     /// Standard output.
@@ -77,7 +77,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is different in another run, in words.
+    /// The first difference from another run, in words.
     pub fn difference(&self, other: &Left) -> Option<String> {
         let texts = [
             ("printed", &self.printed, &other.printed),
@@ -124,7 +124,7 @@ fn first_line(one: &str, other: &str) -> String {
 ///
 /// # Panics
 ///
-/// If something cannot be started, or a mode leaves what it must not leave.
+/// If something cannot be started, or a mode leaves files that it must not leave.
 pub fn run(work: &str, mode: Mode) -> Option<Left> {
     let directory = Directory::new();
     let (data, backing) = (directory.path().join("data"), directory.path().join("backing"));
@@ -161,7 +161,7 @@ pub fn run(work: &str, mode: Mode) -> Option<Left> {
     Some(Left { printed, complained, status: output.status.code(), files })
 }
 
-/// The environment: nothing of the caller's, the same in every run, and what the mode needs.
+/// The environment: nothing of the caller's, the same in every run, and the variables of the mode.
 fn prepare(command: &mut Command, mode: Mode, data: &Path, directory: &Path) {
     let library = library().expect("the library was found before");
     let programs: Vec<_> = ["streams.c", "fstreams.cc", "units.f90"]
@@ -246,6 +246,6 @@ fn check(place: &Path, files: &mut BTreeMap<String, (u32, Vec<u8>)>, mode: Mode)
     assert_eq!(found.len(), files.len(), "{mode:?}: {:?} {:?}", found.keys(), files.keys());
 }
 
-/// How names end of files that never become containers: shared memory of SQLite, and what
-/// `streams.c` makes by `freopen`.
+/// Endings of names of files that never become containers: shared memory of SQLite, and the file
+/// that `streams.c` makes by `freopen`.
 const NEVER_CONTAINERS: [&str; 2] = ["-shm", "reopened"];

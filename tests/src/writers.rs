@@ -1,4 +1,4 @@
-//! What `programs/ends_of_writers.c` writes, and that program killed.
+//! The records that `programs/ends_of_writers.c` writes, and that program killed.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -8,8 +8,8 @@ pub fn records(count: usize) -> Vec<u8> {
     (0..count).flat_map(|index| format!("{index:015}\n").into_bytes()).collect()
 }
 
-/// Lets a writer, whose last argument is the file, write so many records, and kills it where nobody
-/// can see it coming.
+/// Lets a writer, with the file as its last argument, write so many records, and kills it without
+/// warning.
 ///
 /// # Panics
 ///

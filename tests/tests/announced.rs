@@ -1,4 +1,4 @@
-//! A netCDF file never announces records whose data are not there, whatever fails in a flush.
+//! A netCDF file never announces records without data, even if a flush fails.
 
 use agg_core::Engine;
 use agg_core::datatype::Datatype;
@@ -49,7 +49,7 @@ fn announced(path: &Path) -> u64 {
     number.map_or(0, |number| u64::from_be_bytes(*number))
 }
 
-/// The records from the first one on whose bytes are all there.
+/// The number of records from the first one on with all of their bytes.
 fn complete(path: &Path, layout: &Layout) -> u64 {
     let file = std::fs::read(path).expect("the file is there");
     let begin = layout.records_begin as usize;
@@ -115,7 +115,7 @@ impl Rank {
         assert_eq!((outcome.bytes, outcome.result), (len as u64, Ok(())));
     }
 
-    /// This rank's part of a record; rank 0 tells the number.
+    /// This rank's part of a record; rank 0 writes the number.
     fn add_record(&self, number: u64, layout: &Layout) {
         let rank = self.transport.rank();
         let place = layout.records_begin + number * layout.record_size + (rank * PART) as u64;
@@ -142,23 +142,23 @@ fn ranks(body: impl Fn(Arc<ThreadTransport>) + Send + Sync) {
     });
 }
 
-/// What the ranks know of the header.
+/// The way in which the ranks use the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     /// They write it.
     Written,
     /// They read it.
     Read,
-    /// Nobody has looked at it.
+    /// No rank has looked at it.
     Unread,
 }
 
-/// What the file says of its records after a synchronisation.
+/// The records of the file after a synchronisation: announced, and complete.
 type Found = (u64, u64);
 
 /// Three records are written and synchronised so often that it succeeds, while writes fail as
 /// `plan` says: for each attempt that failed, how many records the file announced then, and how
-/// many of them were complete. All ranks hear the same of each attempt.
+/// many of them were complete. All ranks get the same result of each attempt.
 fn after_failed_flushes(plan: &str, known: Known, format: &str, buffering: &str) -> Vec<Found> {
     let (directory, (head, layout)) = (Directory::new(), header());
     let path = directory.path().join("file.nc");
@@ -217,7 +217,8 @@ fn nothing_is_announced_if_the_data_of_any_rank_are_not_stored() {
     assert_eq!(found, [(3, 0)], "of bytes nobody knows what announces others");
 }
 
-/// Whoever is free writes what the ranks have gathered, so that each rank's first writes fail.
+/// Any idle rank writes the bytes that the ranks have gathered, so that each rank's first writes
+/// fail.
 #[test]
 fn nothing_is_announced_if_those_who_write_for_all_fail() {
     let all = [Known::Read, Known::Written, Known::Unread];

@@ -2,7 +2,7 @@
 //! library.
 //!
 //! Each prints `ok` if nothing was wrong. The example `native_battery` runs them without the
-//! library: what fails there is what today's implementations get wrong.
+//! library: failures there are errors of today's implementations.
 
 use aggio_tests::battery::{PROGRAMS, failure};
 use aggio_tests::{installed, library};

@@ -1,10 +1,10 @@
-//! MPI programs whose files become blob containers.
+//! MPI programs that write blob containers.
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::{installed_for, library};
 
-/// Programs that demand what containers do not have: a limit on the length of files (it holds for
-/// the logs).
+/// Programs that demand a feature that containers lack: a limit on the length of files (it holds
+/// for the logs).
 const REFUSED: &[&str] = &["overlap.c"];
 
 #[test]

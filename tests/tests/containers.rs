@@ -1,4 +1,4 @@
-//! Programs without MPI whose files become blob containers: they behave as with ordinary files.
+//! Programs without MPI on blob containers: they behave as with ordinary files.
 
 use agg_core::blob::is_container;
 use aggio_tests::{
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What follows the pattern of `AGGIO_BLOB`: when writes reach their log.
+/// The text after the pattern of `AGGIO_BLOB`: it sets when writes reach their log.
 const MODES: [&str; 3] = ["", ":close", ":causal"];
 
 /// The library, and the mode that it serves containers in.
@@ -30,7 +30,7 @@ fn run(mut command: Command, data: &Path, served: Option<Served<'_>>) -> Output 
     output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// What a run printed, and the content of the files that it left, by name.
+/// The output of a run, and the content of the files that it left, by name.
 #[derive(Debug, PartialEq)]
 struct Left {
     printed: String,
@@ -94,7 +94,7 @@ fn random_operations_give_what_they_give_on_files() {
     }
 }
 
-/// What random operations on descriptors gave, in an empty directory.
+/// The results of random operations on descriptors, in an empty directory.
 fn account(seed: usize, cases: usize, served: Option<Served<'_>>) -> String {
     let mut command = Command::new(compile_plain("descriptors.c", &[]));
     let kind = if served.is_some() { "container" } else { "file" };
@@ -121,8 +121,8 @@ fn random_operations_on_descriptors_give_what_they_give_on_files() {
     }
 }
 
-/// What each way of `container_leaks.c` gives: the right bytes, or an error that docs/containers.md
-/// names.
+/// The results of each way of `container_leaks.c`: the right bytes, or an error that
+/// docs/containers.md names.
 const WAYS: &[(&str, &str)] = &[
     ("EBADF", "splice_from vmsplice_to ring_read queue_read ask_read"),
     ("EBADF", "raw_read raw_pread static_reads"),
@@ -182,7 +182,7 @@ for file in files: file.close()
 }
 
 /// A list that files of a directory inherit: user 1234 may do everything, others nothing. Then a
-/// file that root has written is used by 1234 and by 4321, who say what they could do.
+/// file that root has written is used by 1234 and by 4321, which print their results.
 const LISTED: &str = r#"
 chmod 755 . ..
 python3 -c "
@@ -207,7 +207,7 @@ cat f
 #[test]
 fn access_lists_that_a_directory_passes_on_hold_for_containers() {
     let Some(library) = library() else { return };
-    // Also those must be able to load it who may not search the directory that it is in.
+    // Users who may not search the directory of the library must be able to load it, too.
     let open = Directory::new();
     let everybody = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(open.path(), everybody.clone()).expect("a mode");
@@ -278,7 +278,7 @@ fn what_threads_and_processes_move_at_one_position_is_all_there_once() {
 fn processes_share_the_memory_that_they_map_and_what_a_killed_one_stored_is_there() {
     let Some(library) = library() else { return };
     let program = compile_plain("mappers.c", &[]);
-    // The next program puts away what the killed one has left.
+    // The next program recovers the bytes that the killed one has left.
     let command = || shell(&format!("{} f; sum f", program.display()));
     let native = left(command(), None);
     assert!(native.printed.contains("one at 4093: written"), "{}", native.printed);

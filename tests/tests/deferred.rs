@@ -1,4 +1,4 @@
-//! MPI programs whose writes wait until the file is synchronised or closed (`AGGIO_DEFER`), in
+//! MPI programs with writes that wait until the file is synchronised or closed (`AGGIO_DEFER`), in
 //! memory of the node or, with `AGGIO_STAGE=none` and on several nodes, of each rank.
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Writes wait whatever that costs; on the file systems of tests it would not be worth it.
+/// Writes wait at any cost; on the file systems of tests it would not be worth it.
 const ALWAYS: (&str, &str) = ("AGGIO_HINTS", "*:aggio_defer_always=true");
 
 /// Writes wait in the memory of each rank.
 const BUFFERED: (&str, &str) = ("AGGIO_STAGE", "none");
 
-/// Programs in which a rank reads alone, or another program looks at, what a rank has written and
-/// not synchronised.
+/// Programs in which a rank alone, or another program, reads bytes that a rank has written and not
+/// synchronised.
 const REFUSED: &[&str] = &["deferred.c", "explicit.c", "gaps.c", "overlap.c", "requests.c"];
 
 #[test]
@@ -131,9 +131,9 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
 /// written.
 const RECORDS: std::ops::Range<usize> = 4..12;
 
-/// Two ranks with memory for `room` bytes that wait, buffered, the others waiting in files, or
-/// staged in memory, write a netCDF file, whose last record another open adds; one is killed at its
-/// system call `number`.
+/// Two ranks write a netCDF file, and another open adds its last record; one rank is killed at its
+/// system call `number`. Up to `room` bytes wait in buffers and the others in files, or all are
+/// staged in memory.
 fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Finished {
     let (room, place) = room.split_once(' ').unwrap_or((room, "none"));
     let program = compile("climate.c", mpi);
@@ -207,7 +207,7 @@ fn a_rank_that_is_killed_while_writes_wait_leaves_no_header_without_its_data() {
     }
 }
 
-/// What of the file has so many records, their number in the header aside.
+/// The part of the file with so many records, apart from their number in the header.
 fn with_records(whole: &[u8], records: u8) -> &[u8] {
     let header = aggio_formats::cdf::parse(whole).expect("a netCDF file");
     let layout = aggio_formats::cdf::Layout::of(&header).expect("a good header");

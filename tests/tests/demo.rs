@@ -5,7 +5,7 @@ use aggio_tests::{library, repository, skip, target_directory};
 use std::path::Path;
 use std::process::Command;
 
-/// Of what `tests/setup.sh check` installs, what tells that all of it is there.
+/// Files of `tests/setup.sh check`: if they are there, all of it is.
 const NEEDED: [&str; 4] = [
     "/usr/bin/h5pcc.openmpi",
     "/usr/bin/h5pcc.mpich",

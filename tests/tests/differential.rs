@@ -8,10 +8,10 @@ use std::time::Duration;
 /// each on one MPI, in `make check-long` ten times as many on all of them.
 const CASES: [u32; 8] = [80, 80, 80, 80, 60, 40, 40, 40];
 
-/// Of the same programs, those whose writes are staged; none where no rank waits for another.
+/// Cases with staged writes, of the same programs; none with one rank, which waits for no other.
 const STAGED: [u32; 8] = [0, 12, 10, 8, 6, 4, 4, 4];
 
-/// When what is staged is drained, and how much is.
+/// When staged bytes are drained, and how many.
 const HINTS: [&str; 4] = [
     "*:aggio_defer_always=true",
     "*:aggio_defer_always=true:aggio_defer_drain=idle",

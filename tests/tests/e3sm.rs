@@ -11,7 +11,7 @@ use std::process::Command;
 
 const NAME: &str = "out.nc";
 
-/// What a run of `climate.c` left, which had `words` for arguments besides the file.
+/// The results of a run of `climate.c`, with `words` as arguments besides the file.
 struct Left {
     directory: Directory,
     finished: Finished,
@@ -60,7 +60,7 @@ impl Left {
         names_in(self.directory.path())
     }
 
-    /// What the report says of the end of the container.
+    /// The end of the container, from the report.
     fn sealed(&self) -> &str {
         let told = self.finished.stderr.split("\"sealed\":\"").nth(1);
         told.and_then(|rest| rest.split('"').next()).unwrap_or_else(|| {
@@ -346,8 +346,8 @@ fn after_kill(directory: &Path) -> Option<Vec<u8>> {
 }
 
 /// Kills rank 0 at so many calls of the last third of a job, those that this MPI has a turn at
-/// ([`installed_for`]). What it leaves can be read, and a set is what the job writes, or what it
-/// had written when it closed the file before; the job can be run again.
+/// ([`installed_for`]). Its file can be read, and a set has the bytes that the job writes, or those
+/// that it had written when it closed the file before; the job can be run again.
 fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
     let native = Left::natively(mpi, way.0);
     let is_late = way.0.contains(&"late");
@@ -362,7 +362,7 @@ fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
     let has_turn =
         |job: &u64| installed_for(*job as usize).iter().any(|turn| turn.name == mpi.name);
     for job in (0..jobs).filter(has_turn) {
-        // A set is made in the last calls, before those that end MPI, whose number varies.
+        // A set is made in the last calls, before those that end MPI, which vary in number.
         let number = calls - calls * job / jobs / 3;
         let directory = Directory::new();
         let finished = run_and_kill(mpi, directory.path(), way, Some(number));
@@ -379,8 +379,8 @@ fn kill(mpi: &Mpi, way: Way<'_>, jobs: u64) {
         assert!(after_kill(directory.path()) == Some(native.clone()), "{what}");
         let names = names_in(directory.path());
         let seen = names.iter().filter(|name| !name.starts_with('.')).count();
-        // A set whose header is written over, so that there is a record too many, becomes a
-        // container.
+        // A set becomes a container if its header is overwritten so that there is a record too
+        // many.
         let expected = if is_late && directory.path().join(NAME).exists() { 3 } else { 2 };
         assert_eq!(seen, expected, "{what}\nagain: {names:?}: {}", again.report());
     }

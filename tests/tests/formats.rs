@@ -44,7 +44,7 @@ fn header() -> Header {
     header
 }
 
-/// A file in a directory of its own, and what the program has to be told of it.
+/// A file in a directory of its own, and its header, bytes and layout.
 struct Case {
     _directory: Directory,
     file: PathBuf,

@@ -1,6 +1,5 @@
-//! Reads, writes, mappings, truncations and holes in random order: what a file holds is what was
-//! written, after every operation. `tools/tests/mount_operations.rs` does the same below a mount
-//! point.
+//! Reads, writes, mappings, truncations and holes in random order: the file has the written bytes
+//! after every operation. `tools/tests/mount_operations.rs` does the same below a mount point.
 
 use aggio_tests::{Directory, fsx, library};
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// What serves the programs.
+/// The settings under which the programs are served.
 const SERVED: &[Variables<'static>] = &[
     &[],
     &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],

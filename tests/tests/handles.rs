@@ -55,7 +55,7 @@ fn a_handler_written_with_mpi_f08_gets_the_fortran_handle() {
     passes("errhandler_f08.f90");
 }
 
-/// What a call returned whose handler changed the code, by the text of the call.
+/// The results of calls with a handler that changed the code, by the text of the call.
 fn answers(finished: &Finished) -> BTreeMap<String, String> {
     let lines = finished.stdout.lines().filter_map(|line| line.rsplit_once(": "));
     lines.map(|(call, answer)| (call.to_owned(), answer.to_owned())).collect()
@@ -111,7 +111,7 @@ fn a_fatal_error_ends_the_job_and_says_why() {
             let Some(library) = library() else { return };
             let directory = Directory::new();
             let said = directory.path().join("said");
-            // A launcher may lose what a rank says just before it ends the job.
+            // A launcher may lose the output of a rank just before it ends the job.
             let shell = Program { path: "/bin/sh".into(), mpi: mpi.clone() };
             let job = Job::new(&shell).ranks(2).preload(Some(&library)).argument("-c");
             let job = job.argument("exec \"$@\" 2>>\"$0\"").argument(&said);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// The program for each MPI whose HDF5 is there.
+/// The program for each MPI with HDF5.
 fn programs(source: &str) -> Vec<Program> {
     let all: Vec<Mpi> = installed();
     all.iter().filter_map(|mpi| compile_with_hdf5(source, mpi)).collect()
@@ -25,7 +25,7 @@ fn run(program: &Program, ranks: u32, place: &Path, arguments: &str, aggio: bool
     finished
 }
 
-/// What `h5dump` tells of the file: properties and data.
+/// The output of `h5dump` for the file: properties and data.
 fn dump(place: &Path) -> String {
     let dumped = Command::new("h5dump").args(["-p", "x.h5"]).current_dir(place).output();
     let dumped = dumped.expect("h5dump starts");
@@ -33,7 +33,7 @@ fn dump(place: &Path) -> String {
     String::from_utf8_lossy(&dumped.stdout).into_owned()
 }
 
-/// The same run with the library, and what the reports count of writing the file.
+/// The same run with the library, and the counts in its reports of writing the file.
 fn counts_of(program: &Program, arguments: &str) -> impl Fn(&str) -> u64 + use<> {
     let place = Directory::new();
     let finished = run(program, 4, place.path(), &format!("{arguments} read=0"), true);
@@ -134,7 +134,7 @@ fn two_requests_of_a_node_for_each_mib_open_a_file_of_many_datasets() {
         let made = job("make").run();
         assert!(made.succeeded(), "{}", made.report());
         let file = place.path().join("x.h5");
-        // What was changed just now is not kept.
+        // A file that has just changed is not cached.
         std::thread::sleep(Duration::from_millis(2100));
         let mib = std::fs::metadata(&file).expect("its size").len().div_ceil(1 << 20);
         for (what, more) in [("read", 0), ("together", 0), ("reread", 4 * 20)] {
@@ -143,8 +143,8 @@ fn two_requests_of_a_node_for_each_mib_open_a_file_of_many_datasets() {
             assert!(read.succeeded(), "{what}: {}", read.report());
             let report = read.json_report().expect("a report");
             assert!(report["calls"] > 1000, "{report:?}");
-            // The first read in a MiB, and the one that fetches it for all ranks; what follows a
-            // change of the file is read as it is.
+            // The first read in a MiB, and the one that fetches it for all ranks; reads after a
+            // change of the file are served as they are.
             assert!(report["reads_out"] <= 2 * mib + more, "{what}: {report:?}");
         }
     }

@@ -23,7 +23,7 @@ fn run(job: Job, what: &str) -> Finished {
     finished
 }
 
-/// What `h5dump` tells of the file: properties and data.
+/// The output of `h5dump` for the file: properties and data.
 fn dump(place: &Path) -> String {
     let dumped = Command::new("h5dump").args(["-p", "x.h5"]).current_dir(place).output();
     let dumped = dumped.expect("h5dump starts");
@@ -72,7 +72,7 @@ fn chunks_with_filters_are_those_that_are_written_natively() {
     }
 }
 
-/// With `AGGIO_DEFER`, whatever that costs.
+/// With `AGGIO_DEFER`, at any cost.
 fn deferred(job: Job, files: &str) -> Job {
     let always = ("AGGIO_HINTS", "*:aggio_defer_always=true");
     job.variable("AGGIO_DEFER", files).variable(always.0, always.1)
@@ -107,7 +107,7 @@ fn a_chunk_that_all_ranks_read_is_not_read_by_each_of_them() {
         let arguments = "side=1024 chunk=256 shuffle=1 deflate=1";
         let written = format!("{arguments} mode=collective read=0");
         run(job(&program, place.path(), 4, &written), &written);
-        // What was changed just now is not kept.
+        // A file that has just changed is not cached.
         std::thread::sleep(Duration::from_millis(2100));
         for mode in ["independent", "collective"] {
             let read = format!("{arguments} mode={mode} write=0 read=whole");

@@ -1,5 +1,5 @@
-//! Parallel HDF5 when a rank is killed and when the disk is full: what was flushed before can be
-//! read, and no call that has failed is told as a success.
+//! Parallel HDF5 when a rank is killed and when the disk is full: bytes flushed before can be read,
+//! and no failed call is reported as a success.
 
 use aggio_tests::{
     Directory, Finished, Job, Mpi, Program, SmallFileSystem, bytes_of_container, compile_with_hdf5,
@@ -15,7 +15,7 @@ fn program(mpi: &Mpi) -> Option<Program> {
     compile_with_hdf5("hdf5_kept.c", mpi)
 }
 
-/// What the calls of each rank came to, one after the other.
+/// The results of the calls of each rank, one after the other.
 fn told(place: &Path) -> Vec<Vec<(String, bool)>> {
     let of_rank = |rank| {
         let text = std::fs::read_to_string(place.join(format!("told.{rank}"))).unwrap_or_default();
@@ -37,7 +37,7 @@ fn served(job: Job, place: &Path, way: Way) -> Job {
     })
 }
 
-/// What killed jobs write: so many small datasets.
+/// The number of small datasets that killed jobs write.
 const SETS: usize = 4;
 const SIDE: &str = "40";
 
@@ -76,7 +76,7 @@ fn calls(program: &Program, rank: u32, way: Way) -> u64 {
     number.unwrap_or_else(|| panic!("{}", finished.report()))
 }
 
-/// What `h5dump` tells of datasets of a file; `None` if it finds fault with it.
+/// The output of `h5dump` for datasets of a file; `None` if it reports an error.
 fn dump(file: &Path, sets: usize) -> Option<String> {
     let mut command = Command::new("h5dump");
     command.args((0..sets).flat_map(|number| ["-d".to_owned(), format!("/d{number}")]));
@@ -116,7 +116,7 @@ fn what_was_flushed_before_a_rank_is_killed_can_be_read() {
     if library().is_none() {
         return;
     }
-    // In long runs the oracle is tried, too: what the program leaves natively is no worse.
+    // In long runs the oracle is tried, too: the file that the program leaves natively is no worse.
     let ways: Vec<Way> = WAYS.map(Some).into_iter().chain([None]).collect();
     let (ways, kills) = if factor() == 1 { (&ways[..3], 2) } else { (&ways[..], 20 * factor()) };
     let (mut before, mut after) = (0, 0);
@@ -144,7 +144,7 @@ fn what_was_flushed_before_a_rank_is_killed_can_be_read() {
     assert!(after > 0, "no job was killed after data were flushed");
 }
 
-/// Where the file has no room, and what its fill value is.
+/// The fill values of the datasets in runs without room for the file.
 const FILLS: [&str; 3] = ["0", "7", "never"];
 
 /// Runs the program where three datasets of five have room.
@@ -174,7 +174,7 @@ fn a_full_disk_is_told_by_the_same_call_as_natively_or_earlier_on_every_rank() {
     }
     for (row, fill) in FILLS.iter().enumerate() {
         for mpi in installed_for(row) {
-            // Natively some MPIs tell nobody, and hang later.
+            // Natively some MPIs report no error, and hang later.
             let native = if factor() == 1 && mpi.name == "openmpi" {
                 Vec::new()
             } else {
@@ -190,14 +190,15 @@ fn a_full_disk_is_told_by_the_same_call_as_natively_or_earlier_on_every_rank() {
                 let somewhere = all.iter().filter_map(|calls| failed(calls)).min();
                 assert!(somewhere.is_some(), "nobody is told: {what}");
                 for (rank, calls) in all.iter().enumerate() {
-                    // Who writes alone is told alone: every second dataset is written collectively.
+                    // An independent write fails on its own rank only: every second dataset is
+                    // written collectively.
                     let writes = calls.iter().filter(|(call, _)| call == "write").count();
                     let is_told = failed(calls) == somewhere || writes % 2 == 1;
                     assert!(is_told, "rank {rank} is not told: {what}");
                     let natively = native.get(rank).and_then(|calls| failed(calls));
                     let mut bound = natively.unwrap_or(usize::MAX);
                     if way.iter().any(|(name, _)| *name == "AGGIO_DEFER") {
-                        // What is staged is written when it is flushed.
+                        // Staged bytes are written by a flush.
                         let later = calls.iter().skip(bound).position(|(call, _)| call == "flush");
                         bound += later.unwrap_or(0);
                     }

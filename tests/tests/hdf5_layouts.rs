@@ -1,4 +1,4 @@
-//! What `aggio stat` says of HDF5 files is what HDF5 wrote.
+//! `aggio stat` of HDF5 files shows the objects that HDF5 wrote.
 
 use aggio_tests::{Directory, factor, parsers, repository, skip, tool};
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ fn run(aggio: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (run.status.code(), text(run.stdout), text(run.stderr))
 }
 
-/// What `aggio stat` says of the file that a script of Python makes.
+/// The output of `aggio stat` for the file that a script of Python makes.
 fn stat_of(python: &str, aggio: &Path, script: &str) -> (Option<i32>, String) {
     let place = Directory::new();
     let path = place.path().join("file.h5").display().to_string();

@@ -12,7 +12,7 @@ fn run(program: &Path, arguments: &[&str]) -> Vec<u8> {
     run.stdout
 }
 
-/// What h5dump says of the file at a path.
+/// The output of h5dump for the file at a path.
 fn dumped(path: &str) -> String {
     let text = String::from_utf8(run(Path::new("h5dump"), &[path])).expect("a text");
     // The first line has the name.
@@ -46,7 +46,7 @@ fn sets_of_subfiles_are_the_file_that_they_stand_for_also_when_copied() {
         for value in 0..5000 * RANKS {
             assert!(value % 997 != 0 || values.contains(&format!(" {value}")), "{value}");
         }
-        // A copy has another inode, which its names do not tell.
+        // A copy has another inode, which its names do not show.
         let copy = Directory::new();
         for name in names_in(place.path()) {
             std::fs::copy(place.path().join(&name), copy.path().join(&name)).unwrap();

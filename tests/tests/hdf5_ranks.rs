@@ -10,12 +10,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The program for an MPI whose HDF5 is there.
+/// The program for an MPI with HDF5.
 fn program(mpi: &Mpi) -> Option<Program> {
     compile_with_hdf5("hdf5_ranks.c", mpi)
 }
 
-/// What `h5dump` tells of a file: properties and data.
+/// The output of `h5dump` for a file: properties and data.
 fn dump(file: &Path) -> String {
     let name = file.file_name().expect("a name");
     let place = file.parent().expect("a directory");
@@ -26,7 +26,7 @@ fn dump(file: &Path) -> String {
 }
 
 /// How the library serves the programs; every second time with `AGGIO_DEFER='*'`
-/// besides, whatever that costs.
+/// besides, at any cost.
 const WAYS: [&[(&str, &str)]; 5] = [
     &[],
     &[("AGGIO_HINTS", "*:aggio_fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
@@ -61,8 +61,8 @@ impl How<'_> {
     }
 }
 
-/// Runs the programs of `seeds` on `ranks` ranks, natively or served; the seeds whose programs read
-/// something wrong, or `None` if they do not end well natively.
+/// Runs the programs of `seeds` on `ranks` ranks, natively or served; returns the seeds of programs
+/// that read something wrong, or `None` if they do not end well natively.
 fn run(
     program: &Program,
     ranks: u32,
@@ -79,7 +79,7 @@ fn run(
     let finished = job.limit(Duration::from_secs(seconds)).run();
     if how.is_none() && !finished.succeeded() {
         // HDF5's ranks wait for each other in some of these programs, or disagree on a broadcast,
-        // whatever serves their files.
+        // under any MPI-IO.
         println!("seeds from {first} on, {ranks} ranks: do not end well natively");
         return None;
     }
@@ -89,7 +89,7 @@ fn run(
     Some(seeds.map(|(seed, _)| seed.parse().expect("a seed")).collect())
 }
 
-/// What is in the file of a seed, which may be a container.
+/// The content of the file of a seed, which may be a container.
 fn content(directory: &Path, seed: usize) -> String {
     let file = directory.join(format!("{seed}.h5"));
     if !file.is_dir() {
@@ -101,7 +101,8 @@ fn content(directory: &Path, seed: usize) -> String {
     dump(&copy)
 }
 
-/// Compares what the programs of `seeds` leave natively and served; whether they end natively.
+/// Compares the native and the served files of the programs of `seeds`; returns whether they end
+/// natively.
 fn compare(program: &Program, ranks: u32, seeds: (usize, usize), how: How<'_>) -> bool {
     let (native, served) = (Directory::new(), Directory::new());
     let Some(wrong_anyway) = run(program, ranks, seeds, native.path(), None) else { return false };

@@ -1,5 +1,5 @@
 //! Random programs that write chunked datasets through parallel HDF5: the same file as natively,
-//! whatever is done with chunks.
+//! for every way of writing chunks.
 
 use aggio_tests::hosts::Plan;
 use aggio_tests::{
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The program for each MPI whose HDF5 is there.
+/// The program for each MPI with HDF5.
 fn programs() -> Vec<(Mpi, Program)> {
     let mut all = Vec::new();
     for mpi in installed() {
@@ -20,7 +20,7 @@ fn programs() -> Vec<(Mpi, Program)> {
     all
 }
 
-/// What hints ask for, in turn: what costs less, all chunks together, chunk by chunk.
+/// The hints, in turn: the cheaper way, all chunks together, chunk by chunk.
 const HINTS: [&str; 6] = [
     "",
     ":aggio_chunk_opt_num=0",
@@ -30,7 +30,7 @@ const HINTS: [&str; 6] = [
     ":aggio_chunks=disable",
 ];
 
-/// What hints ask for in the program of this seed.
+/// The hints for the program of this seed.
 fn hints(seed: usize) -> &'static str {
     HINTS[(seed + seed / 6) % HINTS.len()]
 }
@@ -51,14 +51,14 @@ fn run(job: Job, seed: usize) -> Finished {
     finished
 }
 
-/// What is in the file that the program of this seed leaves natively; with any MPI the same.
+/// The content of the file that the program of this seed leaves natively; the same with any MPI.
 fn truth(all: &[(Mpi, Program)], ranks: u32, seed: usize) -> Vec<u8> {
     let place = Directory::new();
     run(job(&all[0].1, place.path(), seed).ranks(ranks), seed);
     dump(place.path())
 }
 
-/// What `h5dump` tells of the file: properties and data.
+/// The output of `h5dump` for the file: properties and data.
 fn dump(place: &Path) -> Vec<u8> {
     let dumped = Command::new("h5dump").args(["-p", "x.h5"]).current_dir(place).output();
     let dumped = dumped.expect("h5dump starts");

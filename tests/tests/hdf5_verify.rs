@@ -1,4 +1,4 @@
-//! `aggio verify` of HDF5 and netCDF-4 files: equal whatever the layout, and where they differ.
+//! `aggio verify` of HDF5 and netCDF-4 files: layouts do not matter, and differences are named.
 
 use aggio_tests::{Directory, compile_with, factor, installed, repository, skip, tool};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Place {
         Some(place)
     }
 
-    /// The status of `aggio verify` of two files, what it says, and what it warns of.
+    /// The status of `aggio verify` of two files, its output, and its warnings.
     fn verify(&self, one: &str, other: &str) -> (Option<i32>, String, String) {
         let paths = [one, other].map(|name| self.path(name));
         let run = Command::new(&self.aggio).arg("verify").args(paths).output();

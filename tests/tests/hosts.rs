@@ -182,7 +182,7 @@ fn a_collective_call_sends_each_byte_at_most_once_to_another_host() {
                 }
                 cost
             });
-            // The kernel counted as much for the jobs as a whole, and what started them.
+            // The kernel's counts are no smaller: they include the launchers of the jobs.
             let during = cluster.traffic().into_iter().zip(before).map(|(now, then)| now - then);
             for (host, traffic) in cluster.names().iter().zip(during) {
                 let inside: u64 = costs.iter().map(|cost| cost.sent[host]).sum();
@@ -192,7 +192,7 @@ fn a_collective_call_sends_each_byte_at_most_once_to_another_host() {
     }
 }
 
-/// What the ranks counted in a time loop of so many steps, which are written and then read.
+/// The counts of the ranks in a time loop of so many steps, which are written and then read.
 fn steps(steps: u64, cluster: &Cluster, mpi: &Mpi, library: &Path) -> BTreeMap<String, u64> {
     let data = Directory::new();
     let finished = job("steps.c", cluster, mpi, library)
@@ -221,7 +221,7 @@ fn a_time_loop_is_planned_once_and_tells_other_hosts_once_what_belongs_where() {
     });
 }
 
-/// Two hosts, of which one sees the data; `list` is the hint `cb_config_list`.
+/// Two hosts; only one sees the data. `list` is the hint `cb_config_list`.
 fn blind(sighted: u32, list: Option<&str>) {
     let Some(library) = library() else { return };
     let data = Directory::new();

@@ -1,6 +1,6 @@
-//! Programs without MPI whose writes to containers wait (`AGGIO_BLOB=PATTERN:close` and `:causal`):
-//! who sees which bytes when, and what is left of them when a program is killed or there is no
-//! room.
+//! Programs without MPI with buffered writes to containers (`AGGIO_BLOB=PATTERN:close` and
+//! `:causal`): when others see the bytes, and which bytes are left when a program is killed or
+//! there is no room.
 
 use agg_core::blob::is_container;
 use aggio_tests::{
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 
 const MODES: [&str; 2] = ["close", "causal"];
 
-/// `program`, whose file `file` in `directory` is a container in this mode.
+/// `program`, with its file `file` in `directory` as a container in this mode.
 fn served(program: &Path, mode: &str, directory: &Path, library: &Path) -> Command {
     let mut command = Command::new(program);
     for name in ["AGGIO_TESTS", "AGGIO_LIBRARY", "AGGIO_POSIX"] {
@@ -130,7 +130,7 @@ fn bytes_whose_container_is_gone_stay_in_the_spool_and_are_told() {
     }
 }
 
-/// Runs a Python program, whose variable `name` is the container; what it prints.
+/// Runs a Python program with the container in its variable `name`; returns its output.
 fn python(program: &str, mode: &str, library: &Path) -> String {
     let directory = Directory::new();
     let mut command = served(Path::new("/usr/bin/python3"), mode, directory.path(), library);
@@ -180,7 +180,7 @@ print(os.pread(second, 4, 0), os.path.exists(name + '2'))
 #[test]
 fn others_see_it_when_they_can_know_of_it() {
     let Some(library) = library() else { return };
-    // A child that waits for a word, and then says what it sees.
+    // A child that waits for a word, and then prints the file.
     let program = "
 reader, writer = os.pipe()
 child = subprocess.Popen(['sh', '-c', 'read word; cat \"$0\"', name], stdin=reader, \

@@ -71,7 +71,7 @@ fn set(mpi: &Mpi, hints: &[&str], rule: &str, native: &[u8]) -> BTreeMap<String,
     names_in(directory.path()).into_iter().map(read).collect()
 }
 
-/// Hints that ask for aggregators, and windows whose borders lie inside of elements.
+/// Hints that ask for aggregators, and for windows with borders inside of elements.
 const EXCHANGES: [&[&str]; 3] = [
     &["romio_cb_write=enable", "cb_buffer_size=1004"],
     &["romio_cb_write=enable", "cb_buffer_size=65537", "cb_nodes=2"],

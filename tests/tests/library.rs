@@ -1,4 +1,4 @@
-//! The library file itself: what it needs, what it exports.
+//! The library file itself: its dependencies and its exports.
 
 use aggio_tests::library;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Jobs to which the system grants little, and what docs/limits.md says.
+//! Jobs under low limits of the system, which behave as docs/limits.md describes.
 
 use aggio_tests::{
     Directory, Family, Finished, Job, Mpi, Program, compile, compile_shim, installed, library,
@@ -57,7 +57,7 @@ fn a_process_without_the_library_is_told_of_at_the_first_open() {
     let Some(library) = library() else { return };
     // Debian's MPICH cannot spawn processes.
     for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
-        // The first rank of the job is there, or it is not; one rank of those that wait tells it.
+        // The first rank of the job is there, or it is not; one of the waiting ranks reports it.
         for ranks in [1, 3] {
             let directory = Directory::new();
             let job = Job::new(&compile("spawned.c", &mpi)).ranks(ranks).preload(Some(&library));

@@ -1,7 +1,8 @@
-//! Who sees what a rank has written and nobody has synchronised (`programs/visibility.c`), whatever
-//! becomes of the name of the file (`programs/litmus.c`), and which of overlapping writes counts
-//! when a rank comes late (`programs/latecomers.c`): with writes that wait in the memory of ranks
-//! or in a stage, in memory and in a directory, on one host and on several.
+//! Visibility of bytes that a rank has written and nobody has synchronised
+//! (`programs/visibility.c`), for any change of the name of the file (`programs/litmus.c`), and the
+//! winner of overlapping writes when a rank comes late (`programs/latecomers.c`): with writes that
+//! wait in the memory of ranks or in a stage, in memory and in a directory, on one host and on
+//! several.
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{
@@ -42,7 +43,7 @@ const fn staged(hints: &'static str) -> Setting {
 }
 
 impl Setting {
-    /// Whether system calls may miss what waits.
+    /// Whether system calls may miss buffered writes.
     fn is_blind(&self, on: &On<'_>) -> bool {
         match self.place {
             Place::Ranks { quick } => !quick,
@@ -68,7 +69,7 @@ const SETTINGS: [Setting; 10] = [
 /// Numbers of hosts and of ranks on each.
 const CLUSTERS: [(u32, u32); 5] = [(2, 2), (3, 1), (1, 4), (4, 1), (2, 3)];
 
-/// What `make check` runs on several hosts.
+/// The cases of `make check` on several hosts.
 const FEW: (&[(u32, u32)], &[Setting]) = (CLUSTERS.split_at(2).0, SETTINGS.split_at(2).0);
 
 /// Where a job runs.
@@ -78,8 +79,8 @@ enum On<'a> {
     Hosts(&'a Cluster),
 }
 
-/// A program that runs in a directory of its own is content, and leaves no stage behind: what is
-/// told to be drained later `aggio recover` stores.
+/// A program that runs in a directory of its own succeeds, and leaves no stage behind: `aggio
+/// recover` stores stages that are to be drained later.
 fn check(source: &str, mpi: &Mpi, library: &Path, setting: &Setting, on: &On<'_>) {
     let (data, stages) = (Directory::new(), Directory::new());
     let job = Job::new(&compile(source, mpi)).argument(data.path().join("data"));

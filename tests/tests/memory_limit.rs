@@ -1,4 +1,4 @@
-//! Jobs whose memory is limited, as those of Slurm and of containers are, write more than that.
+//! Jobs with limited memory, as under Slurm and in containers, write more than the limit.
 
 use aggio_tests::{
     Directory, Job, MemoryGroup, compile, installed_for, library, names_in, target_directory,

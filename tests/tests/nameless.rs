@@ -1,12 +1,12 @@
-//! Containers whose names go while somebody has them open: as with ordinary files the name goes at
-//! once, and the file lives until the last close, in whatever process.
+//! Containers that lose their names while they are open: as with ordinary files the name goes at
+//! once, and the file lives until the last close, in any process.
 
 use aggio_tests::{Directory, library, names_in};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a Python program twice, on an ordinary file and on a container called `name`: what it
-/// prints, which must be the same, and what is left in its directory.
+/// Runs a Python program twice, on an ordinary file and on a container called `name`. Its output,
+/// which is returned, and the names left in its directory must be the same.
 fn same(program: &str, library: &Path) -> String {
     let begin = "import os, subprocess, sys, time\nname = sys.argv[1]\ndirectory = \
         os.path.dirname(name)\n\
@@ -393,7 +393,7 @@ fn a_file_that_somebody_is_removing_is_not_there() {
     let file = directory.path().join("file");
     let how = agg_core::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
     drop(agg_core::blob::Container::create(&file, &how).expect("it is made"));
-    // Who removes the parts holds this lock.
+    // The process that removes the parts holds this lock.
     let program = "
 import fcntl, os, struct, subprocess, sys
 order = os.open(sys.argv[1] + '/order', os.O_RDWR)
@@ -442,7 +442,7 @@ os.kill(os.getpid(), 9)
     drop(parent.stdin.take());
 }
 
-/// Waits for the end of a process without closing what it reads.
+/// Waits for the end of a process without closing the pipe that it reads.
 fn wait_for(child: &mut std::process::Child) -> bool {
     let pause = std::time::Duration::from_millis(10);
     let has_ended = |_| child.try_wait().expect("it is ours").is_some();

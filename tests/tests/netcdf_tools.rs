@@ -1,5 +1,5 @@
-//! The programs of netCDF and netCDF4-python, unmodified: they read a set as they read the file for
-//! which it stands, and leave what they leave without the library.
+//! The programs of netCDF and netCDF4-python, unmodified: they read a set like the file for which
+//! it stands, and leave the same files as without the library.
 
 use agg_core::blob::{Container, is_container};
 use aggio_tests::{Directory, Job, Mpi, compile, installed, library, repository, skip};
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Ways to read `out.nc`; what they write goes to `$OUT`.
+/// Ways to read `out.nc`; their output files go to `$OUT`.
 const READERS: &[&str] = &[
     "ncdump -k out.nc; ncdump out.nc",
     "ncdump -v temperature,label -b f out.nc",
@@ -35,7 +35,7 @@ const WRITERS: &[&str] = &[
     "ncgen -k cdf5 -o a.nc c.cdl; nccopy -4 a.nc b.nc; nccopy -3 b.nc a.nc; ncdump a.nc; rm b.nc",
 ];
 
-/// What serves those who write.
+/// The settings under which writers are served.
 const SERVED: &[Variables<'static>] = &[
     &[("AGGIO_POSIX", "*:close")],
     &[("AGGIO_BLOB", "*.nc")],
@@ -64,7 +64,7 @@ fn are_there() -> (bool, bool) {
     )
 }
 
-/// Runs a script in a directory; what it writes aside goes elsewhere.
+/// Runs a script in a directory; its additional files go elsewhere.
 fn shell(script: &str, place: &Path, variables: Option<Variables<'_>>) -> Output {
     let out = Directory::new();
     let mut command = Command::new("/bin/bash");
@@ -190,8 +190,8 @@ fn left(place: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.iter().map(|path| (name(path), bytes(path))).collect()
 }
 
-/// A directory with a description of a file of 100 KB. Its variables need no padding, for which
-/// netCDF-C takes what is in memory.
+/// A directory with a description of a file of 100 KB. Its variables need no padding, because
+/// netCDF-C pads with undefined bytes of memory.
 fn described() -> Directory {
     let place = Directory::new();
     let values: Vec<String> = (0..12_480).map(|value| value.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Who opens a file: counted as system calls, collective calls and messages.
+//! Ranks that open a file: counted as system calls, collective calls and messages.
 
 use aggio_tests::battery::failure;
 use aggio_tests::{Directory, Job, Mpi, calls_on, compile, compile_shim, installed, library};
@@ -92,7 +92,7 @@ fn opening_again_needs_no_collective_call_and_two_messages_for_each_rank_but_one
             collectives_and_messages(&mpi, &library, 1),
             collectives_and_messages(&mpi, &library, 1000),
         );
-        // What the first open makes stays with the communicator.
+        // The objects of the first open stay with the communicator.
         assert!(once.0 >= RANKS.into(), "{}: {once:?}: nothing is counted", mpi.name);
         assert_eq!(often.0, once.0, "{}", mpi.name);
         let each = 2 * u64::from(RANKS - 1);

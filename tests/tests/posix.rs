@@ -97,7 +97,7 @@ fn whatever_way_a_program_ends_its_acknowledged_bytes_are_in_the_file() {
     }
 }
 
-/// Writes records in `mode`, is killed where nobody can see it coming, and leaves what it leaves.
+/// Writes records in `mode`, and is killed without warning; returns the directory and the file.
 fn killed(mode: &str, count: usize, library: &Path) -> (Directory, std::path::PathBuf) {
     let directory = Directory::new();
     let file = directory.path().join("file");

@@ -1,4 +1,5 @@
-//! What `aggio simulate` predicts beside what real jobs count: the same patterns, the same numbers.
+//! Predictions of `aggio simulate` beside the counts of real jobs: the same patterns, the same
+//! numbers.
 //!
 //! The table of all cases is left in `tmp/predicted.md` of the target directory.
 
@@ -12,9 +13,9 @@ use std::process::Command;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// Jobs go by what is assumed of the file system, as the simulator does, however long a request
-/// takes on the machine that the test runs on. The last ones have gaps that nobody fills: the
-/// number of writes is an upper bound.
+/// Jobs use the assumed costs of the file system, as the simulator does, and not the time of a
+/// request on the machine of the test. The last ones have gaps that nobody fills: the number of
+/// writes is an upper bound.
 const PATTERNS: &[&str] = &[
     "contiguous,bytes=4M",
     "interleaved,piece=1K,bytes=4M",
@@ -26,7 +27,7 @@ const PATTERNS: &[&str] = &[
     "random,slot=2K,bytes=512K,seed=3",
 ];
 
-/// What one pattern costs in one direction.
+/// The cost of one pattern in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
     /// Messages with data, and their data bytes.
@@ -111,7 +112,7 @@ impl Shape {
         reports.chunks(2).map(|both| [counts(&both[0], true), counts(&both[1], false)]).collect()
     }
 
-    /// What `aggio simulate` says about all patterns, on a file system of such blocks.
+    /// The output of `aggio simulate` for all patterns, on a file system of such blocks.
     fn predicted(self, aggio: &Path, block: u64, writes: bool) -> Vec<Predicted> {
         let mut command = Command::new(aggio);
         command.args(["simulate", "--json", "--machine", "cluster", "--ranks"]);
@@ -158,7 +159,7 @@ fn compare(counted: Counts, (predicted, exact): Predicted, what: &str) {
     assert!(requests.contains(&counted.requests), "{what}: {counted:?}, {predicted:?}");
 }
 
-/// What is told about all cases: a row for each that MPIs have the same numbers for.
+/// The table of all cases: a row for each that MPIs have the same numbers for.
 #[derive(Default)]
 struct Table(Vec<Row>);
 

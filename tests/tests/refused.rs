@@ -1,5 +1,5 @@
-//! Programs with containers for which the system refuses something: the error is told, and nothing
-//! else changes.
+//! Programs with containers for which the system refuses something: the error is returned, and
+//! nothing else changes.
 
 use aggio_tests::{Directory, compile_shim, library};
 use std::process::Command;
@@ -46,7 +46,8 @@ fn an_action_that_cannot_be_added_for_a_child_is_told_and_changes_nothing() {
     let Some(library) = library() else { return };
     let shim = compile_shim("spawn_shim.c");
     let directory = Directory::new();
-    // For a container two actions are added: for what keeps it, and the program's own.
+    // For a container two actions are added: for the descriptor that keeps it, and the program's
+    // own.
     let program = "
 import os, sys
 name = sys.argv[1]

@@ -13,7 +13,7 @@ fn ranks_of_a_job_that_was_started_by_run_are_served() {
         command.arg("run").arg("--library").arg(&library).arg("--").arg(mpi.mpirun());
         command.args(["-n", "2"]).arg(&program.path).arg(data.path().join("data"));
         command.envs(mpi.environment().iter().copied()).env("AGGIO_REPORT", "json");
-        // What the tests need themselves; the library would call them unknown settings.
+        // Settings of the tests themselves; the library would call them unknown.
         for name in ["LD_PRELOAD", "AGGIO_TESTS", "AGGIO_LIBRARY"] {
             command.env_remove(name);
         }

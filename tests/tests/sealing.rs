@@ -8,9 +8,9 @@ use aggio_tests::{
 use std::path::Path;
 
 const NAME: &str = "out.nc";
-/// What a page takes there.
+/// The size of a page there.
 const PAGE: u64 = 4096;
-/// Room for what is written while a container is closed, and not for its blobs.
+/// Room for the bytes written while a container is closed, and not for its blobs.
 const SPARE: u64 = 3 * PAGE;
 
 /// Runs the program, which writes a netCDF file in `folder`, by this rule.

@@ -229,7 +229,7 @@ fn modes_and_times_are_those_of_all_files() {
     assert!(whole(&directory.path().join("out.nc")) == Some(bytes));
 }
 
-/// Runs `mv out.nc older.nc`, of which each `linkat` fails.
+/// Runs `mv out.nc older.nc`, with a failure of each `linkat`.
 fn moved_without_links(directory: &Path, errno: &str) -> Output {
     let library = format!("LD_PRELOAD={}", library().expect("the library").display());
     let mut strace = Command::new("strace");

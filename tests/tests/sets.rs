@@ -182,7 +182,8 @@ fn programs_without_mpi_read_a_set_as_they_read_the_canonical_file() {
     let set = samples.e3sm("").join("");
     for name in BLOBS {
         std::fs::copy(samples.e3sm("can_h1.nc"), plain.path().join(name)).expect("a copy");
-        // One set by all programs, the others by some: they differ below what programs see.
+        // One set by all programs, the others by some: they differ below the level that programs
+        // see.
         let readers = READERS.iter().filter(|reader| {
             name == "blob4_h1.nc" || reader.contains("md5sum") || reader.contains("ncdump $1")
         });
@@ -252,7 +253,7 @@ fn programs_that_would_change_a_set_are_refused() {
         let served = shell(&script, &samples.e3sm(""), Some(ON));
         let told = text(&served.stderr);
         assert!(!served.status.success(), "{script} succeeded");
-        // Who asks for a new file hears that there is one.
+        // A program that asks for a new file gets the error that there is one.
         let is_clear = told.contains("aggio merge") || told.contains("File exists");
         assert!(is_clear, "{script}: {told}");
         assert!(samples.all() == before, "{script} changed a file, or made one");

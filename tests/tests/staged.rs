@@ -1,4 +1,4 @@
-//! MPI programs whose small writes are staged in a directory of the node (`AGGIO_STAGE`).
+//! MPI programs with small writes that are staged in a directory of the node (`AGGIO_STAGE`).
 
 use aggio_tests::battery::{PROGRAMS, failure_with};
 use aggio_tests::hosts::{Cluster, Plan};
@@ -9,10 +9,10 @@ use aggio_tests::{
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Writes are staged whatever that costs; on the file systems of tests it would not be worth it.
+/// Writes are staged at any cost; on the file systems of tests it would not be worth it.
 const ALWAYS: &str = "*:aggio_defer_always=true";
 
-/// A job whose writes are staged in `stages`.
+/// A job with writes that are staged in `stages`.
 fn staged(job: Job, stages: &Path, hints: &str) -> Job {
     let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", hints);
     job.variable("AGGIO_STAGE", stages).variable("AGGIO_STRICT", "1")
@@ -110,7 +110,7 @@ fn with_drain_later_the_next_job_sees_what_waits_and_stores_it() {
         let first = records(&mpi, folder.path(), "9", Some(&later));
         assert!(first.succeeded(), "{}: {}", mpi.name, first.report());
         let size = std::fs::metadata(folder.path().join("data")).map(|facts| facts.len());
-        // What was synchronised, and no more.
+        // The synchronised records, and no more.
         let synchronised = (size.ok(), names_of_stages(folder.path()).len());
         assert_eq!(synchronised, (Some(4 * 51 * 400), 1), "{}", mpi.name);
         let next = records(&mpi, folder.path(), "check", Some(ALWAYS));
@@ -219,7 +219,7 @@ fn on_a_full_file_system_every_rank_is_told_and_what_is_staged_stays_until_there
 }
 
 /// The same records on a file system where the first attempt of each rank to store, or each one,
-/// fails with EIO: any rank may be the first to drain what all have staged.
+/// fails with EIO: any rank may be the first to drain the staged bytes of all.
 fn records_that_fail(
     mpi: &Mpi,
     library: &Path,

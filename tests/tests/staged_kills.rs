@@ -1,6 +1,6 @@
-//! Jobs whose writes wait are killed at random moments, and so are those that go on with what they
-//! left. Where writes are staged no acknowledged byte is lost, where they wait in the memory of
-//! ranks no synchronised one; any other byte is old or new, and nothing stays behind.
+//! Jobs with buffered writes are killed at random moments, and so are the jobs that continue their
+//! work. If writes are staged no acknowledged byte is lost, if they wait in the memory of ranks no
+//! synchronised one; any other byte is old or new, and nothing stays behind.
 
 use aggio_tests::{
     Directory, Finished, Job, Mpi, compile, factor, installed, library, names_in, told,
@@ -13,11 +13,11 @@ use std::time::Instant;
 /// `AGGIO_TEST_SEED` the first round, which a failure names.
 const KILLS: [usize; 2] = [16, 1000];
 
-/// Words of a record, and what is in the file that nobody writes to.
+/// Words of a record, and the content of the file that nobody writes to.
 const WORDS: usize = 100;
 const OTHER: &str = "nobody writes to this file";
 
-/// A job that dies, and what comes after it.
+/// A job that dies, and the jobs after it.
 #[derive(Debug)]
 struct Round {
     #[expect(dead_code, reason = "for messages")]
@@ -31,10 +31,10 @@ struct Round {
     /// Whether all ranks write together, and after how many records they synchronise.
     is_together: bool,
     sync_every: u64,
-    /// Who dies, the rank or all for -1, and after how many microseconds: of the job that writes,
+    /// The rank that dies, or -1 for all, and after how many microseconds: of the job that writes,
     /// and of those that go on before one may end.
     deaths: Vec<(i64, u64)>,
-    /// Whether `aggio recover` stores what is staged, and not the next job.
+    /// Whether `aggio recover`, not the next job, stores the staged bytes.
     recovers: bool,
 }
 
@@ -97,7 +97,7 @@ impl Round {
             .run()
     }
 
-    /// What is written how; of writes that are not staged those that were synchronised count.
+    /// Adds the variables for the kind of writes; without staging only synchronised writes count.
     fn shaped(&self, job: Job) -> Job {
         let job = if self.is_together { job.variable("TOGETHER", "1") } else { job };
         match self.is_staged {
@@ -113,7 +113,7 @@ impl Round {
         self.shaped(job.argument(self.records.to_string()).argument("check")).run()
     }
 
-    /// The first word of the file that is neither as before nor what was to be written there.
+    /// The first word of the file with neither its old nor its new value.
     fn strange_word(&self, folder: &Path) -> Option<usize> {
         let bytes = std::fs::read(folder.join("data")).expect("a file");
         let words = bytes.as_chunks::<4>().0.iter().map(|word| i32::from_ne_bytes(*word));

@@ -20,7 +20,7 @@ struct Places {
 }
 
 impl Places {
-    /// The program, whose file becomes a set of two blobs; logs wait if it `stages`.
+    /// The program; its file becomes a set of two blobs, and logs wait if it `stages`.
     fn job(&self, program: &Program, way: &str, stages: bool) -> Job {
         let job = Job::new(program).ranks(4).argument(self.out.join(NAME)).argument("5");
         let job = job.argument(way).variable("CLIMATE_COLUMNS", COLUMNS);
@@ -32,7 +32,7 @@ impl Places {
     }
 }
 
-/// What the program writes natively.
+/// The bytes that the program writes natively.
 fn truth(mpi: &Mpi, way: &str) -> Vec<u8> {
     let directory = Directory::new();
     let path = directory.path().join(NAME);
@@ -175,7 +175,7 @@ fn what_waited_when_a_rank_was_killed_is_brought_into_the_container() {
         assert!(!names_in(&places.stage).is_empty(), "nothing waits: {what}");
         let file = places.out.join(NAME);
         let before = read_container(&file);
-        // Two records of three are there; the first bytes tell how many there are.
+        // Two records of three are there; the first bytes hold their number.
         assert!(
             before.len() > native.len() / 2 && native[16..].starts_with(&before[16..]),
             "{what}"

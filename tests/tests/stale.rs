@@ -1,4 +1,4 @@
-//! Caches of clients: what one host has read it reads anew after another has changed it.
+//! Caches of clients: a host reads bytes anew after another one has changed them.
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{Job, Mpi, compile, factor, installed, library, postpone, tool};

@@ -1,4 +1,4 @@
-//! Bytes of a killed program never come over what somebody else has written to the file since.
+//! Bytes of a killed program never replace later writes of other programs to the file.
 
 use agg_core::spool::checks::guarded_short;
 use agg_core::spool::layout::{HEAD, SLOT_HEAD, SlotHead};
@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What `programs/scattered_writer.c` has written at its end.
+/// The bytes of the complete file of `programs/scattered_writer.c`.
 const SCATTERED: &[u8; 32] = b"....\0\0\0\0\0\0aa\0\0\0\0\0\0\0\0bb\0\0\0\0\0\0\0\0cc";
 
-/// A file that a killed program has not finished writing, and what it kept back.
+/// A file that a killed program has not finished writing, and the writes that it kept back.
 struct Stale {
     directory: Directory,
     library: PathBuf,
@@ -29,8 +29,8 @@ impl Stale {
         Some(it)
     }
 
-    /// A program that writes scattered records has been killed at its call `number`; and what the
-    /// killer says.
+    /// A program that writes scattered records has been killed at its call `number`; also returns
+    /// the message of the killer.
     fn scattered(number: u64) -> Option<(Self, String)> {
         let it = Self { directory: Directory::new(), library: library()?, mode: "close" };
         std::fs::create_dir(it.spool()).expect("a directory");
@@ -96,7 +96,7 @@ impl Stale {
         self.file().metadata().expect("a file").ino()
     }
 
-    /// The new content is there, and what was kept back, too; `said` names both.
+    /// The new content is there, and the writes kept back are, too; `said` names both.
     fn kept_aside(&self, new: &[u8], said: &[u8]) {
         let said = String::from_utf8_lossy(said);
         assert!(std::fs::read(self.file()).expect("a file") == new, "{said}");
@@ -123,7 +123,7 @@ fn recover(stale: &Stale, more: &[&str]) -> Option<Output> {
     Some(command.output().expect("it starts"))
 }
 
-/// Shorter than what the dead program wrote, as long, longer, and with the same beginning.
+/// Shorter than the bytes of the dead program, as long, longer, and with the same beginning.
 fn contents() -> [Vec<u8>; 4] {
     let mut same = records(100);
     same[1000..].fill(b'x');
@@ -151,7 +151,7 @@ fn recovery_keeps_aside_what_a_killed_program_had_for_a_file_that_was_copied_ove
         let Some(said) = recover(&stale, &[]) else { return };
         assert_eq!(said.status.code(), Some(1), "{said:?}");
         stale.kept_aside(&new, &[said.stdout, said.stderr].concat());
-        // Who asks for it gets it.
+        // The kept bytes are written on request.
         let Some(said) = recover(&stale, &["--changed"]) else { return };
         assert_eq!(said.status.code(), Some(0), "{said:?}");
         // All but its first record was kept back.

@@ -1,4 +1,4 @@
-//! The library's table of interposed functions against what is exported, here and by MPI itself.
+//! The library's table of interposed functions against the exported ones, here and by MPI itself.
 
 use aggio_tests::{library, skip};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn output(program: &str, arguments: &[&str], file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The exported functions whose names begin with `MPI_` or `PMPI_`.
+/// The exported functions with names that begin with `MPI_` or `PMPI_`.
 fn exported(library: &Path) -> BTreeSet<String> {
     let symbols = output("nm", &["-D", "--defined-only"], library);
     let names = symbols.lines().filter_map(|line| line.split_whitespace().nth(2));

@@ -45,7 +45,7 @@ const CRATES: &[&str] = &[
 /// Where sources are.
 const FOLDERS: &[&str] = &["agg-core", "formats", "fusefs", "preload", "tests", "tools"];
 
-/// The host that may keep state of a process, but not the crate below it; and what tests have.
+/// Folders that may keep state of a process: the host, but not the crate below it, and tests.
 const HOSTS: &[&str] = &["preload/src", "tests"];
 
 /// Lines of a file at most.
@@ -111,7 +111,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What `cargo metadata` tells of the workspace in `root`.
+/// The output of `cargo metadata` for the workspace in `root`.
 fn metadata(root: &Path) -> Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -203,7 +203,7 @@ fn too_long(files: &[(String, String)], known: &[(&str, usize)]) -> Vec<String> 
     long.map(|(file, lines, most)| format!("{file}: {lines} lines, at most {most}")).collect()
 }
 
-/// Files that do not begin with what they are for.
+/// Files that do not begin with their purpose.
 fn without_purpose(files: &[(String, String)]) -> Vec<String> {
     let tells = |text: &str| {
         let mut lines = text.lines().skip_while(|line| line.starts_with("#!"));

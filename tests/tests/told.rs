@@ -1,4 +1,4 @@
-//! What the library tells its user: settings that are wrong or of no use, messages by level,
+//! Messages of the library to its user: settings that are wrong or of no use, messages by level,
 //! reports.
 
 use aggio_tests::{Directory, Finished, Job, compile, installed, library};
@@ -18,7 +18,7 @@ fn plain(library: &Path, words: &[&str], variables: &[(&str, &str)], folder: &Pa
     command.output().expect("it starts")
 }
 
-/// What it says on standard error, and whether it succeeds.
+/// Whether it succeeds, and its standard error.
 fn said(library: &Path, words: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
     let folder = Directory::new();
     let output = plain(library, words, variables, folder.path());
@@ -58,7 +58,7 @@ fn a_pattern_that_matched_no_file_is_told_by_the_program_that_writes() {
         assert_eq!(said(&library, WRITE, &[(name, "*.out:close")]), (true, String::new()));
         assert_eq!(said(&library, WRITE, &[(name, "*:close")]), (true, String::new()));
         assert_eq!(said(&library, &["/bin/ls"], &[(name, "*.dat:close")]), (true, String::new()));
-        // Who starts others does not know what these did, and these are not alone.
+        // A process that starts others cannot see their files, and those are not alone.
         let shell = ["/bin/sh", "-c", "echo 1 > a; /bin/sh -c 'echo 1 > b'; true"];
         assert_eq!(said(&library, &shell, &[(name, "*.dat:close")]), (true, String::new()));
     }

@@ -1,5 +1,5 @@
-//! What ranks, and programs without MPI, see of bytes that a rank has written and not synchronised,
-//! where the program has ordered the two by messages (`programs/visibility.c`).
+//! Visibility to ranks, and to programs without MPI, of bytes that a rank has written and not
+//! synchronised, where the program has ordered the two by messages (`programs/visibility.c`).
 
 use aggio_tests::{
     Directory, Finished, Job, Mpi, compile, factor, installed, installed_for, library, names_in,
@@ -56,7 +56,7 @@ fn ranks_see_what_waits_on_others_though_it_is_not_synchronised() {
     }
 }
 
-/// Also those who look by system calls, in the job or in another program that has the library.
+/// Also to system calls, in the job or in another program that has the library.
 #[test]
 fn everybody_sees_at_once_what_is_staged() {
     let Some(library) = library() else { return };

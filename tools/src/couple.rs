@@ -1,4 +1,4 @@
-//! `aggio couple`: what the agent knows of coupled files.
+//! `aggio couple`: the agent's list of coupled files.
 
 use crate::{Answer, columns};
 use aggio_couple::client;
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Files, generations, who wrote and reads them, and what waits
+    /// List files, generations, their writers and readers, and waiting processes
     List,
     /// Give up complete generations of files that no program has open, read or not
     Drop {
@@ -67,7 +67,7 @@ impl Arguments {
         }
     }
 
-    /// What there is, and the bytes that were written so far; `before` are those of the last look.
+    /// The list, and the number of bytes written so far; `before` is that number at the last call.
     fn list(&self, before: Option<u64>) -> Result<(String, u64), String> {
         let Some(text) = client::status(&self.dir).map_err(|why| why.to_string())? else {
             let none = if self.json { "null\n" } else { "no agent is running\n" };

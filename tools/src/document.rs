@@ -28,7 +28,7 @@ pub(crate) struct Manual {
     /// All exit statuses, a line of command, number and meaning each
     #[arg(long)]
     exit_status: bool,
-    /// The reference of what AGGIO_REPORT=json writes (docs/reports.md)
+    /// The reference of the reports of AGGIO_REPORT=json (docs/reports.md)
     #[arg(long)]
     reports: bool,
 }

@@ -1,4 +1,4 @@
-//! What a program file tells about itself: whether preloading can reach it.
+//! The properties of a program file that decide whether preloading can reach it.
 
 use std::fs::File;
 use std::io::Read;

@@ -2,7 +2,7 @@
 
 /// Everything was done, or nothing is wrong.
 pub(crate) const DONE: u8 = 0;
-/// Something could not be done; standard error says what.
+/// An operation failed; standard error gives the reason.
 pub(crate) const FAILED: u8 = 1;
 /// `fsck`: nothing is lost.
 pub(crate) const REPAIRABLE: u8 = 1;
@@ -17,7 +17,7 @@ pub(crate) const UNWRITTEN: u8 = 5;
 /// `run`: no program was started.
 pub(crate) const NOT_STARTED: u8 = 127;
 
-/// What an exit status of a command means.
+/// The meaning of an exit status of a command.
 pub(crate) struct Status {
     /// The command; empty for all that have no other meaning for it.
     pub(crate) command: &'static str,
@@ -57,7 +57,7 @@ impl Status {
         ),
     ];
 
-    /// What the statuses of a command mean, by their numbers.
+    /// The statuses of a command and their meanings, by number.
     pub(crate) fn of(command: &str) -> Vec<&'static Status> {
         let own = || Self::ALL.iter().filter(|status| status.command == command);
         let is_own = |number| own().any(|status| status.number == number);

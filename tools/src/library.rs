@@ -12,7 +12,7 @@ const BESIDE: [&str; 5] = ["../lib", "../lib64", "../lib/aggio", ".", "../releas
 ///
 /// # Errors
 ///
-/// A sentence that tells where it was looked for.
+/// A sentence with the places where it was looked for.
 pub(crate) fn find(said: Option<&Path>) -> Result<PathBuf, String> {
     let from_variable = std::env::var_os("AGGIO_LIBRARY").map(PathBuf::from);
     if let Some(path) = said.map(Path::to_path_buf).or(from_variable) {

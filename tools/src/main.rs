@@ -62,7 +62,7 @@ enum Command {
     Fsck(containers::fsck::Arguments),
     /// Seal a container that no process writes, and describe its parts
     Index(containers::index::Arguments),
-    /// Finish what killed processes began
+    /// Complete the work of killed processes
     Recover(containers::recover::Arguments),
     /// Show the files that programs exchange in memory, and who writes, reads and waits
     Couple(couple::Arguments),
@@ -79,11 +79,11 @@ enum Command {
     Manual(document::Manual),
 }
 
-/// What a command has to say.
+/// The output of a command.
 #[derive(Default)]
 struct Answer {
     text: String,
-    /// What is wrong, for standard error.
+    /// Errors, for standard error.
     findings: Vec<String>,
     /// The exit status, if it is not the one that findings make.
     status: Option<u8>,
@@ -125,7 +125,7 @@ impl Command {
 fn main() -> ExitCode {
     let answer = Arguments::parse().command.run();
     for finding in &answer.findings {
-        // Without standard error there is nobody to tell.
+        // Without standard error there is no place for the message.
         let _ = writeln!(io::stderr(), "aggio: {finding}");
     }
     let usual = if answer.findings.is_empty() { exit::DONE } else { exit::FAILED };

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What the process in the background says when programs may use the mount.
+/// The message of the process in the background when programs may use the mount.
 const READY: &str = "mounted\n";
 
 /// Arguments of `aggio mount`.
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     background: bool,
 }
 
-/// What new files become.
+/// The type of new files.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum Kind {
     /// Files as they are
@@ -73,7 +73,7 @@ enum Kind {
     Container,
 }
 
-/// Options of mount(8) and its helpers that say nothing to a file system, or what holds anyway.
+/// Options of mount(8) and its helpers that do not concern a file system, or that are always on.
 const OF_OTHERS: [&str; 13] = [
     "nodev",
     "nosuid",
@@ -140,7 +140,7 @@ impl Arguments {
         })
     }
 
-    /// Both directories without links; a mount whose process is gone is removed first.
+    /// Both directories without links; removes a dead mount first.
     fn checked(&self) -> Result<Options, String> {
         let resolved =
             |path: &Path| path.canonicalize().map_err(|why| format!("{}: {why}", path.display()));
@@ -204,7 +204,7 @@ impl Arguments {
         self.take_log()?;
         let ends = ends(self.until_end_of_input).map_err(|why| why.to_string())?;
         let mount = Mount::start(options)?;
-        // Whoever does not read this does not wait for it.
+        // If nobody reads this, nobody waits for it.
         let _ = std::io::stdout().write_all(READY.as_bytes());
         let _ = std::io::stdout().flush();
         if self.background {
@@ -246,7 +246,7 @@ impl Arguments {
     }
 }
 
-/// Until the process says that it is ready, or what it says instead.
+/// Waits until the process says that it is ready; otherwise returns its error output.
 fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {

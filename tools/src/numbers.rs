@@ -1,4 +1,4 @@
-//! Bounds of the numbers that options take: what is outside is a usage error that names the option
+//! Bounds of the numbers that options take: a number outside is a usage error that names the option
 //! and the bounds.
 
 use clap::builder::RangedU64ValueParser;

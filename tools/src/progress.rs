@@ -1,17 +1,17 @@
-//! How far a long command is: what is done, how fast, and how long the rest takes; on a terminal
-//! only.
+//! The progress of a long command: the amount done, the speed, and the remaining time; on a
+//! terminal only.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// What takes no longer tells nothing.
+/// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_millis(1000);
 const FORM: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta} left";
 
 /// Takes the bytes that are done and those that there are in all.
 pub(crate) type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Does something long and tells how far it is, if standard error is a terminal.
+/// Does something long and shows its progress, if standard error is a terminal.
 pub(crate) fn show<T>(what: &'static str, act: impl FnOnce(Progress<'_>) -> T) -> T {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template(FORM);
@@ -30,8 +30,8 @@ pub(crate) fn show<T>(what: &'static str, act: impl FnOnce(Progress<'_>) -> T) -
     value
 }
 
-/// As [`show`], for several things of known sizes one after the other: `act` gets each with what
-/// tells how many of its bytes are done.
+/// As [`show`], for several things of known sizes one after the other: `act` receives each with a
+/// function that takes the number of its bytes that are done.
 pub(crate) fn each<T, R>(
     what: &'static str,
     things: Vec<(T, u64)>,

@@ -67,7 +67,7 @@ impl Settings {
         all.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
     }
 
-    /// What the library would ignore in them is an error here.
+    /// Treats settings that the library would ignore as errors.
     fn check(&self) -> Result<(), String> {
         let variables = self.variables();
         let variable = |name: &str| {
@@ -81,7 +81,7 @@ impl Settings {
     }
 }
 
-/// Who starts the program.
+/// The program that starts the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Launcher {
     None,
@@ -91,7 +91,7 @@ enum Launcher {
     Flux,
 }
 
-/// A command and what is added to its environment.
+/// A command and the additions to its environment.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     command: Vec<String>,
@@ -156,7 +156,8 @@ fn warn_if_out_of_reach(program: &Path) {
     );
 }
 
-/// Who this program is: by its name, and which MPI it belongs to by its own words.
+/// The kind of launcher, from the name of the program and, for mpirun and its kin, the output of
+/// `--version`.
 fn launcher(program: &Path) -> Launcher {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_path_buf());
     let is = |start: &str| {
@@ -184,7 +185,8 @@ fn launcher(program: &Path) -> Launcher {
     }
 }
 
-/// The command with what makes its launcher pass the library on to all ranks, and not to itself.
+/// The command with the options that make its launcher pass the library on to all ranks, but not to
+/// itself.
 fn plan(
     launcher: Launcher,
     command: &[String],

@@ -1,11 +1,11 @@
-//! `aggio umount`: ends a mount, also one whose process is gone.
+//! `aggio umount`: ends a mount, even if its process is gone.
 
 use crate::Answer;
 use aggio_fusefs::mounts;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the process of a mount may take to finish what is open.
+/// The time in which the process of a mount must finish open files.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `aggio umount`.

@@ -1,4 +1,4 @@
-//! Commands on containers: the bytes, the exit codes, what they say to people and to programs.
+//! Commands on containers: the bytes, the exit codes, the messages for people and for programs.
 
 mod mounted;
 
@@ -161,7 +161,8 @@ fn recover_leaves_nothing_of_a_crash_and_fsck_names_it_before() {
     let aside = place.path(".aggio-aside-00112233445566778899aabbccddeeff");
     std::fs::create_dir(&aside).unwrap();
     std::fs::write(format!("{aside}/given"), "mine").unwrap();
-    // What a user calls so is his: under our names with an error, under others without a word.
+    // A user's own directory of such a name is kept: under our names with an error, under others
+    // silently.
     for name in [GONE, ".aggio-gone-mine"] {
         let folder = place.path(&format!("kept/{name}"));
         std::fs::create_dir_all(&folder).unwrap();

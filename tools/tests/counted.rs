@@ -1,5 +1,6 @@
-//! Predictions beside counts: the engine carries out the calls of a pattern, its ranks are threads
-//! on hosts that are names, and what `aggio simulate` says about as many ranks is compared.
+//! Predictions compared with counts: the engine carries out the calls of a pattern, its ranks are
+//! threads on hosts that are names, and the output of `aggio simulate` for as many ranks is
+//! compared.
 //!
 //! The table of all cases is left in `tmp/counted.md` of the target directory.
 

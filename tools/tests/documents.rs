@@ -41,7 +41,7 @@ fn the_manual_page_of_the_simulation_is_fresh() {
     check("man/aggio-simulate.1", &["simulate", "--man"]);
 }
 
-/// Commands whose pages are made from their definition.
+/// Commands with pages that are made from their definition.
 const COMMANDS: [&str; 16] = [
     "mount",
     "umount",

@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-/// Command lines and their statuses; `*` is what holds for every command.
+/// Command lines and their statuses; `*` stands for every command.
 const CASES: &[(&str, &str, i32)] = &[
     ("*", "ls @", 0),
     ("*", "stat @good @file", 0),
@@ -181,7 +181,7 @@ fn a_long_listing_has_the_letters_of_ls() {
     assert_eq!((&ours("good")[..1], &ours("link")[..1]), ("-", "l"));
 }
 
-/// What `aggio cat` of a container writes to standard error while its reader is slow; on a
+/// The output on standard error of `aggio cat` of a container while its reader is slow; on a
 /// terminal, or not.
 fn told_by_a_slow_cat(terminal: bool) -> String {
     let place = Place(Directory::new());

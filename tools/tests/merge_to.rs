@@ -43,7 +43,8 @@ impl Samples {
         path
     }
 
-    /// Nothing but what was asked for is left.
+    /// The names in a folder that contain `out`, to check that no others than the wanted ones are
+    /// left.
     fn left(&self, folder: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(folder)).unwrap().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -1,5 +1,4 @@
-//! What a computer keeps of files is dropped where another one may have changed them, and nowhere
-//! else.
+//! Cached data of files is dropped where another computer may have changed them, and nowhere else.
 
 mod mounted;
 
@@ -13,7 +12,7 @@ fn drops<'a>(calls: impl IntoIterator<Item = &'a str>) -> usize {
     calls.into_iter().filter(|call| call.contains("POSIX_FADV_DONTNEED")).count()
 }
 
-/// How often two ranks drop what is kept of `file`, which they open and synchronise four times.
+/// How often two ranks drop the cached data of `file`, which they open and synchronise four times.
 fn dropped_by_ranks(file: &Path, library: &Path) -> Vec<usize> {
     let of = |mpi: aggio_tests::Mpi| {
         let (program, kinds) = (compile("stale.c", &mpi), "fadvise64");
@@ -24,7 +23,7 @@ fn dropped_by_ranks(file: &Path, library: &Path) -> Vec<usize> {
     installed().into_iter().map(of).collect()
 }
 
-/// How often a program drops what is kept of `file` when it opens it.
+/// How often a program drops the cached data of `file` when it opens it.
 fn dropped_by_program(file: &Path, library: &Path, setting: &str) -> usize {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-y", "-e", "trace=fadvise64", "-E"])

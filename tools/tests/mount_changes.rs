@@ -31,7 +31,7 @@ struct Twin {
     done: Vec<String>,
 }
 
-/// What a program sees of a result.
+/// The part of a result that a program sees.
 fn seen<T>(result: Result<T>) -> std::result::Result<T, Option<i32>> {
     result.map_err(|why| why.raw_os_error())
 }
@@ -64,13 +64,13 @@ fn mapped(file: &File, len: usize) -> Vec<u8> {
     // SAFETY: the mapping has `len` bytes, all before the end of the file, which nobody else
     // changes.
     let bytes = unsafe { std::slice::from_raw_parts(memory.cast::<u8>(), len) }.to_vec();
-    // SAFETY: unmaps what was mapped above; no reference to it is left.
+    // SAFETY: unmaps the memory that was mapped above; no reference to it is left.
     unsafe { libc::munmap(memory, len) };
     bytes
 }
 
 impl Twin {
-    /// Carries out an operation on both sides and compares what it gives.
+    /// Carries out an operation on both sides and compares the results.
     fn both<T: PartialEq + std::fmt::Debug>(
         &mut self,
         words: String,

@@ -14,7 +14,7 @@ fn signal(process: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(process.cast_signed(), signal) }, 0);
 }
 
-/// Unmounts what a test mounted in the background, whatever becomes of the test.
+/// Unmounts the mount that a test started in the background, even if the test fails.
 struct Background<'a>(&'a Path);
 
 impl Drop for Background<'_> {
@@ -25,7 +25,7 @@ impl Drop for Background<'_> {
     }
 }
 
-/// Unmounts what nobody uses. A process that another test starts has a copy of every descriptor
+/// Unmounts an unused mount. A process that another test starts has a copy of every descriptor
 /// until it becomes another program, so the mount may be in use for a moment.
 fn unmount(point: &Path) {
     let end = Instant::now() + Duration::from_secs(2);
@@ -59,7 +59,7 @@ fn a_mount_in_the_background_works_when_the_command_returns_and_ends_with_umount
     std::fs::write(point.join("new"), "kept").unwrap();
     unmount(&point);
     assert!(!is_mounted(&point));
-    // What was written is sealed when the command returns.
+    // Written files are sealed when the command returns.
     let sealed = agg_core::blob::Container::open(&backing.join("new")).unwrap();
     assert!(sealed.attributes().unwrap().sealed);
     drop(guard);

@@ -1,5 +1,5 @@
-//! A backing directory that is not to be trusted: nothing leads out of it, and what is broken is an
-//! error of one file.
+//! A backing directory that is not to be trusted: nothing leads out of it, and a damaged object is
+//! an error of one file.
 
 mod mounted;
 
@@ -70,7 +70,7 @@ fn containers_with_random_damage_never_end_the_file_system() {
     let Some(mount) = Mount::of(&directory, &["--rw"]) else { return };
     for index in 0..60 {
         let path = mount.path(&format!("c{index}"));
-        // Whatever it gives, it is an answer.
+        // Any result is allowed, if there is one.
         let _ = std::fs::read(&path);
         let _ = std::fs::metadata(&path);
         let _ = File::options().write(true).open(&path).map(|file| file.write_all_at(b"x", 7));

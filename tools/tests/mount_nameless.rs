@@ -21,7 +21,7 @@ fn whole(file: &File, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What another process does with the name, in the backing directory.
+/// The action of another process on the name, in the backing directory.
 type Act = fn(&Path);
 
 const REMOVE: Act = |path| blob::remove(path).unwrap();
@@ -99,7 +99,7 @@ fn what_is_removed_below_the_mount_lives_until_another_process_closes_it() {
     let mut bytes = vec![0; data.len()];
     other.reader().unwrap().read_at(&mut bytes, 0).unwrap();
     assert_eq!(bytes, data);
-    // The kernel tells of the last close when it comes to it.
+    // The kernel sends the last close some time later.
     mount.end();
     other.release(hold).unwrap();
     assert_eq!(entries(&directory.path().join("backing")), [""; 0]);

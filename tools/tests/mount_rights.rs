@@ -1,4 +1,4 @@
-//! Rights, names and devices below a mount point: what a plain directory gives, a mount gives.
+//! Rights, names and devices below a mount point are the same as in a plain directory.
 
 mod mounted;
 
@@ -14,7 +14,7 @@ const ASKING: &[&str] = &["--rw", "--allow-other", "--no-passthrough"];
 const CONTAINERS: &[&str] = &["--rw", "--allow-other", "--new-files=container"];
 
 /// Everything that takes set-id bits away or leaves them, done by another user and by the owner.
-/// Each line says what was done and which mode is left.
+/// Each line gives the operation and the mode afterwards.
 const SET_IDS: &str = r#"
 import os, stat, sys
 
@@ -91,7 +91,7 @@ for name in ['made', 'node', 'folder']:
     print(name, oct(facts.st_mode), facts.st_uid, facts.st_gid)
 "#;
 
-/// What the script prints in a directory.
+/// The output of the script in a directory.
 fn in_directory(script: &str, folder: &Path) -> Vec<String> {
     let printed = String::from_utf8(output("python3", &["-c", script], folder)).unwrap();
     printed.lines().map(str::to_owned).collect()
@@ -156,8 +156,9 @@ fn a_container_whose_manifest_is_of_another_user_gives_no_rights_of_its_owner() 
     assert_eq!(mode("blob"), 0o755);
 }
 
-/// What lists of rights let users do, one that a list names, one of the file's group, and another:
-/// with files that have a list of their own, and with some that have it from their directory.
+/// The rights that lists give to users: one that a list names, one of the file's group, and
+/// another: with files that have a list of their own, and with some that have it from their
+/// directory.
 const LISTS: &str = r#"
 import os, struct
 def rights(user, group, mask, other):

@@ -11,7 +11,7 @@ use std::path::Path;
 
 const BLOBS: [&str; 5] =
     ["blob1_h1.nc", "blob4_h1.nc", "blobq_h1.nc", "h5blob1_h1.h5", "h5blob4_h1.h5"];
-/// Files that are what they are.
+/// Files that are no sets.
 const OTHERS: [&str; 2] = ["can_h1.nc", "plain.nc"];
 const SUBFILED: [&str; 4] = ["sub0.nc", "sub1.nc", "sub2.nc", "sub3.nc"];
 
@@ -104,7 +104,7 @@ fn a_set_gives_nobody_what_one_of_its_files_does_not() {
     open(&part, 0o644);
     later();
     assert!(another_may_read(&set));
-    // Whoever owns the directory cannot make the set of files that are not there.
+    // The owner of the directory cannot put a link in place of a missing part.
     std::fs::remove_file(&part).unwrap();
     symlink(&secret, &part).unwrap();
     later();
@@ -155,7 +155,7 @@ fn sets_are_shown_as_the_files_that_they_stand_for() {
     let mut wanted = [&BLOBS[..], &OTHERS, &SUBFILED].concat();
     wanted.sort_unstable();
     assert_eq!(names(&mount.path("")), wanted);
-    // Who knows the name of a part can have it.
+    // A part can be opened by its name.
     let part = std::fs::read(mount.path("blob4_h1.nc.0002")).unwrap();
     assert!(part == std::fs::read(mount.backing("blob4_h1.nc.0002")).unwrap());
     mount.end();

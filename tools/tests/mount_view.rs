@@ -167,7 +167,7 @@ fn what_a_writer_adds_and_seals_while_it_is_mounted_is_seen() {
     writer.close().unwrap();
     let sealed = std::fs::read(&view).unwrap();
     assert_eq!((sealed.len(), &sealed[20_000..]), (20_003, &b"end"[..]));
-    // A later writer: seen by whoever opens the file after it.
+    // Bytes of a later writer are visible to readers that open the file after it.
     let writer = Container::open(&path).unwrap().writer().unwrap();
     writer.write_at(b"again", 0).unwrap();
     writer.close().unwrap();

@@ -93,8 +93,8 @@ fn subfiles_of_pnetcdf_have_the_values_that_an_independent_reader_finds() {
         assert!(aggio(&["merge", "--verify", "--force", &master, &merged]).status.success());
         let values = python(&["values", &merged]);
         assert_eq!(values, python(&["subfiles", &master]), "{name}");
-        // PnetCDF lost the second record of each variable: what it stored is that of the plain
-        // file.
+        // PnetCDF lost the second record of each variable: the values that it stored are those of
+        // the plain file.
         let values: Value = serde_json::from_slice(&values).unwrap();
         for (variable, found) in values.as_object().unwrap() {
             let wanted = plain[if variable == "R2" { "R1" } else { variable }].as_array().unwrap();

@@ -12,12 +12,12 @@ use std::process::{Command, Output};
 /// No command may ask for more memory; in KiB.
 const MOST_MEMORY: u32 = 400_000;
 
-/// What becomes of a file or set.
+/// The expected result for a file or set.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     /// The error has these words.
     Refused(&'static str),
-    /// It is legal, or harmless; `aggio stat` tells this.
+    /// It is legal, or harmless; the output of `aggio stat` has these words.
     Read(&'static str),
 }
 use Fate::{Read, Refused};
@@ -60,8 +60,8 @@ const FILES: &[(&str, Fate)] = &[
     ("id-largest", Refused("v has dimension ")),
     ("id-negative", Refused("a dimension is negative")),
     ("id-next", Refused("v has dimension 2 of 2")),
-    // What lies where it says is read, although CDF-2 does not allow that it is followed by
-    // another.
+    // Data is read at the place that the header gives, although CDF-2 does not allow another
+    // variable behind it.
     ("large-first", Read("int a(d0)\n  int b()")),
     ("large-record", Read("int a(d0, d1)\n  int b(d0)")),
     ("length-negative", Refused("the length of a dimension is negative")),
@@ -105,7 +105,7 @@ const FILES: &[(&str, Fate)] = &[
     ("records-streaming", Read("unlimited (4)")),
     ("records-streaming-none", Read("int v(d0)")),
     ("records-streaming-short", Read("unlimited (0)")),
-    // Nothing depends on the size that a variable tells.
+    // Nothing depends on the size in the header of a variable.
     ("told-largest", Read("int v(d0)")),
     ("told-small", Read("int v(d0)")),
     ("told-zero", Read("int v(d0)")),

@@ -1,4 +1,4 @@
-//! `aggio simulate` as a command: what it prints, and what it says about bad input.
+//! `aggio simulate` as a command: its output, and its errors about bad input.
 
 use std::process::{Command, Output};
 

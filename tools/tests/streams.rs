@@ -1,4 +1,4 @@
-//! What takes the bytes of a merge one after the other, and commands that ignore signals.
+//! Merges into streams, which take the bytes one after the other, and commands that ignore signals.
 
 mod mounted;
 
@@ -16,7 +16,7 @@ const OTHER: u32 = 65_534;
 fn no_byte_whose_checksum_is_wrong_goes_to_a_pipe() {
     let place = Directory::new();
     let blob = place.path().join("blob");
-    // The last of three frames that are longer than what is read at once has the wrong byte.
+    // The last of three frames has a wrong byte; each is longer than one read.
     let bytes = pattern(27_000_000);
     container(&blob, &bytes, 9_000_000);
     let names = std::fs::read_dir(&blob).unwrap().map(|entry| entry.unwrap().path());

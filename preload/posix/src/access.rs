@@ -33,7 +33,7 @@ impl Access {
         }
     }
 
-    /// What the lock protects.
+    /// The data that the lock protects.
     #[inline]
     pub fn held(&mut self) -> &mut Held {
         // SAFETY: the lock is held as long as this value lives.

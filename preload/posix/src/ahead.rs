@@ -1,9 +1,9 @@
 //! Small reads that follow each other, with or without gaps, are served from bytes that were read
 //! ahead.
 //!
-//! Only in mode `close`: what others write meanwhile is seen when the file is opened again.
-//! Whatever this process does to the file itself, or tells the kernel to do, lets go of what was
-//! read.
+//! Used only in mode `close`, in which bytes that other processes write become visible when the
+//! file is opened again. The bytes are dropped when this process changes the file, or asks the
+//! kernel to change it.
 
 use super::counts::Counts;
 use super::{next, state};
@@ -13,15 +13,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes that are read at once.
 pub const WINDOW: usize = 64 * 1024;
-/// Reads of more bytes than this are the kernel's: copying them twice costs what it saves.
+/// Larger reads go to the kernel: copying their bytes twice costs more than it saves.
 pub const LARGE: usize = 4 * 1024;
 /// Small reads in a row before bytes are read ahead.
 const STREAK: usize = 2;
 /// The largest gap between two reads that follow each other.
 const GAP: u64 = WINDOW as u64 / 8;
 
-/// What was read ahead of a file. Its memory is kept as long as the process lives: a signal handler
-/// may read, and must not allocate.
+/// Bytes of a file that were read ahead. The memory is kept until the process ends: a signal
+/// handler may read, and must not allocate.
 #[derive(Debug, Default)]
 pub struct Ahead {
     memory: Option<NonNull<u8>>,
@@ -46,7 +46,7 @@ impl Ahead {
         Self { memory: self.memory.take(), ..Self::new() }
     }
 
-    /// Lets go of what was read.
+    /// Drops the bytes that were read ahead.
     #[inline]
     pub fn forget(&mut self) {
         self.len = 0;

@@ -1,11 +1,11 @@
-//! What a process may tell others must not come before the bytes it speaks of.
+//! A process must store its bytes before it can notify others of them.
 
 use super::reason::Reason;
 use super::{reading, settle, state};
 use libc::c_int;
 
-/// Before a call of MPI: those on files see all bytes of this process, and others may tell of files
-/// whose mode is causal.
+/// Before a call of MPI. Calls on files see all bytes of this process; other calls may notify other
+/// processes, so bytes of files in mode causal are stored first.
 #[inline]
 pub fn before_mpi(function: &str) {
     if function.starts_with("MPI_File") {

@@ -5,12 +5,12 @@ use agg_core::driver::Drivers;
 use agg_core::{Error, Result};
 use aggio_formats::SetDriver;
 
-/// What the environment says.
+/// The settings of the environment.
 pub fn get() -> &'static Config {
     (process().host.config)()
 }
 
-/// The drivers of files of MPI-IO, which know the rules for containers and sets.
+/// The drivers of files of MPI-IO, with the rules for containers and sets.
 pub(crate) fn drivers() -> &'static Drivers {
     get().engine.drivers()
 }

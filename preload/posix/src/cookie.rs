@@ -1,15 +1,15 @@
-//! Streams of the C library whose functions are ours, and what their modes mean.
+//! Streams of the C library with functions of ours, and the meaning of their modes.
 
 use super::next::{self, Functions};
 use super::wide;
 use libc::{FILE, c_char, c_int, c_void};
 use std::ffi::CStr;
 
-/// Where a stream of glibc keeps its descriptor, and what a cookie stream has there.
+/// The offset of the descriptor in a stream of glibc, and its value in a cookie stream.
 const DESCRIPTOR: usize = 112;
 const NO_DESCRIPTOR: c_int = -2;
 
-/// What a mode like `r+` means.
+/// The meaning of a mode like `r+`.
 pub struct Meaning {
     /// As `open` takes them.
     pub flags: c_int,
@@ -17,7 +17,7 @@ pub struct Meaning {
     pub special: bool,
 }
 
-/// What a mode means; `None` if it means nothing.
+/// Parses a mode; `None` if it is invalid.
 ///
 /// # Safety
 /// `mode` is a C string.
@@ -46,8 +46,8 @@ pub unsafe fn meaning(mode: *const c_char) -> Option<Meaning> {
     Some(Meaning { flags: flags | access, special })
 }
 
-/// A stream whose functions are ours, and which tells `fd` as its descriptor; `None` if the streams
-/// of this C library are not those that are known here. Then one is leaked.
+/// A stream with functions of ours that returns `fd` as its descriptor; `None`, and one stream is
+/// leaked, if the streams of this C library do not have the known layout.
 ///
 /// # Safety
 /// `mode` is a C string; the functions take `fd` as their cookie.

@@ -1,8 +1,8 @@
-//! What happened to a file, as reports tell it.
+//! Counts of the events of a file, for reports.
 
 use super::reason::Reason;
 
-/// What happened to a file.
+/// The number of events of a file, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads of a container.

@@ -13,7 +13,7 @@ const VECTORS: c_int = 1024;
 /// A run of the program's memory.
 type Run = (*const u8, usize);
 
-/// What is to be done about a write.
+/// How a write is completed.
 enum Verdict {
     /// It was kept back.
     Kept,
@@ -103,7 +103,7 @@ pub unsafe fn pwritev(fd: c_int, vectors: *const iovec, count: c_int, offset: of
     }
 }
 
-/// A write of which nothing is kept back.
+/// A write that is not buffered.
 fn at_once(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     match descriptors::get(fd).and_then(|description| Some((description.file()?, description))) {
         Some((file, description)) => dirty::at_once(file, description, kernel),
@@ -111,7 +111,7 @@ fn at_once(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     }
 }
 
-/// Whether the kernel does everything about this description, and knows everything.
+/// Whether the kernel does everything about this description, and has all bytes and the position.
 #[inline]
 fn is_straight(description: &Description) -> bool {
     description.file().is_none_or(|file| file.native.load(Relaxed) && !file.dirty.load(Relaxed))
@@ -287,7 +287,7 @@ unsafe fn at_offset(
     if held.error != 0 {
         return errno::fail(held.take_error());
     }
-    // The end of the largest file may be anywhere; what is far away the kernel shall judge.
+    // Leave positions far away to the kernel: they may exceed the size of the largest file.
     let near = (0..=held.accepted.max(1 << 30) as i64).contains(&offset);
     if near && dirty::wanted(file, held, description, total) && all_readable(runs) {
         if let Err(error) = dirty::make_room(file, held, offset as u64, total) {

@@ -32,14 +32,14 @@ pub fn wanted(file: &'static File, held: &mut Held, description: &Description, l
         && (held.slot.is_some() || find_room(file, held, description))
 }
 
-/// Whether other processes keep bytes of the file: then a write is announced by being kept back,
-/// too, so that whoever finds theirs knows whose change it was.
+/// Whether other processes buffer bytes of the file. If so, buffer the next write too, which
+/// announces it: a process that finds their bytes can then attribute the change.
 #[cold]
 fn others_keep(file: &'static File) -> bool {
     !file.native.load(Relaxed) && spool::others_may_have(file.identity[1].load(Relaxed))
 }
 
-/// A write that the kernel does at once, of which others learn who keep bytes of the file.
+/// Performs a write at once, and announces it to the processes that buffer bytes of the file.
 #[inline]
 pub fn at_once(
     file: &'static File,
@@ -77,10 +77,10 @@ fn find_room(file: &'static File, held: &mut Held, description: &Description) ->
     held.slot.is_some()
 }
 
-/// Makes room for `len` bytes at `offset`, writing out what is kept if it must.
+/// Makes room for `len` bytes at `offset`; writes out the buffered bytes if necessary.
 ///
 /// # Errors
-/// The kernel's error number: what was kept is kept still, and nothing may be added.
+/// The kernel's error number. The buffered bytes stay, and no more may be added.
 #[inline]
 pub fn make_room(
     file: &'static File,
@@ -127,16 +127,16 @@ pub unsafe fn keep(
     }
 }
 
-/// Says which version of the file the bytes belong to that are kept from now on. Others tell a slot
-/// of their changes whether it has bytes or not.
+/// Records the version of the file that bytes buffered from now on belong to. Other processes
+/// announce their changes to a slot whether it has bytes or not.
 #[cold]
 fn know_version(slot: Slot, held: &mut Held, description: &Description) {
     let fd = description.descriptor.load(Relaxed);
     slot.belong_to_file(fd, *held.ask.get_or_insert_with(|| who_knows(fd)));
 }
 
-/// Who knows which version of the file, which `fd` is open on, the last write has made: the kernel
-/// tells old times of a file that a program serves until it asks that program.
+/// Where to ask for the version of the file of `fd` that the last write has made: the kernel
+/// reports old times of a FUSE file until it asks the server.
 fn who_knows(fd: c_int) -> Ask {
     let (_inside, _errno) = (Inside::enter(), errno::Keep::new());
     match file_systems::magic(fd) {
@@ -177,7 +177,7 @@ pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Forgets what is kept: it is in the kernel, or lost.
+/// Discards the buffered bytes: they are in the kernel, or lost.
 pub fn empty(file: &'static File, held: &mut Held) {
     if let Some(slot) = held.slot {
         slot.empty();
@@ -186,7 +186,7 @@ pub fn empty(file: &'static File, held: &mut Held) {
     files::mark(file, held, false);
 }
 
-/// Gives up what is kept, because it can never be stored, and tells the user.
+/// Discards buffered bytes that can never be stored, and reports the loss to the user.
 #[cold]
 pub fn lose(file: &'static File, held: &mut Held, error: c_int) {
     let Some(slot) = held.slot else { return };

@@ -67,7 +67,7 @@ pub fn replace(old: c_int, new: c_int, kernel: impl FnOnce() -> c_int) -> c_int 
         made
     };
     if descriptors::has(new) && !state::is_guest() {
-        // What could not be stored is not told here, as the kernel does not tell it.
+        // `dup2` does not report errors of closing the old descriptor, so neither do we.
         let _ = open::forget(new);
     }
     if descriptors::has(old) || coupled::has(old) { duplicate(old, kernel) } else { kernel() }
@@ -90,7 +90,8 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
         }
         libc::F_GETFD | libc::F_SETFD | libc::F_GETFL | libc::F_GETOWN => {}
         libc::F_SETLEASE | libc::F_NOTIFY => settle::demote(fd, Reason::Lease),
-        // Locks are counted from the position, and what is written under one is seen after it.
+        // Locks are counted from the position, and bytes written under a lock must be visible after
+        // it.
         _ => settle::settle(fd, None),
     }
     kernel()

@@ -16,7 +16,7 @@ pub fn set(value: c_int) {
     unsafe { *libc::__errno_location() = value }
 }
 
-/// Sets it and returns what functions return that failed.
+/// Sets `errno` and returns -1, the result of functions that fail.
 #[cold]
 pub fn fail(value: c_int) -> isize {
     set(value);

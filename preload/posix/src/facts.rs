@@ -1,4 +1,4 @@
-//! What the kernel tells of the file that a descriptor is open on: its identity and its name.
+//! Identity and name of the file that a descriptor is open on.
 
 use super::next;
 use super::state::Inside;

@@ -1,8 +1,7 @@
 //! The files that descriptors of rules are open on, and their descriptions.
 //!
-//! Both kinds of objects are never freed, only used again: who reads a pointer and then waits for a
-//! lock finds an object of the same kind, and looks again whether it is still the one that was
-//! meant.
+//! Both kinds of objects are never freed, only reused: a thread that reads a pointer and then waits
+//! for a lock finds an object of the same kind, and checks whether it is still the intended one.
 
 use super::ahead::Ahead;
 use super::counts::Counts;
@@ -47,17 +46,17 @@ pub struct File {
     pub late: Late,
 }
 
-/// What is only touched with the lock of the file.
+/// The state that the lock of the file protects.
 pub struct Held {
     /// The name, as the kernel knew it at open.
     pub path: Vec<u8>,
-    /// What is promised.
+    /// The mode that the rule of the file sets.
     pub mode: Mode,
     /// Descriptions open on it.
     pub descriptions: usize,
     /// Room for dirty bytes.
     pub slot: Option<Slot>,
-    /// Who knows which version of the file a write has made; `None` as long as nobody has looked.
+    /// Where to ask for the version of the file after a write; `None` until it is determined.
     pub ask: Option<Ask>,
     /// Number of dirty pieces.
     pub count: usize,
@@ -65,7 +64,7 @@ pub struct Held {
     pub used: usize,
     /// Where the last piece ends in the file.
     pub end: u64,
-    /// Whose descriptor writes the dirty bytes.
+    /// The description that writes the dirty bytes, by its descriptor.
     pub writer: Option<&'static Description>,
     /// The error that the next write, sync or close returns.
     pub error: c_int,
@@ -75,22 +74,22 @@ pub struct Held {
     pub scattered: bool,
     /// A position that the kernel has accepted.
     pub accepted: u64,
-    /// What was read before the program asked for it.
+    /// Bytes that were read ahead.
     pub ahead: Ahead,
-    /// What happened.
+    /// Events since the last report.
     pub counts: Counts,
-    /// The user has been told, or what there is to tell is another process's.
+    /// The user has had a report, or another process reports the file.
     pub told: bool,
 }
 
 impl Held {
-    /// Whether something has happened that the user has not been told.
+    /// Whether there is anything to report.
     pub fn is_news(&self) -> bool {
         !self.told || self.counts != Counts::new()
     }
 }
 
-// SAFETY: what is no atomic is only touched with the lock of the file.
+// SAFETY: all fields but the atomics are used only with the lock of the file.
 unsafe impl Sync for Description {}
 // SAFETY: as above.
 unsafe impl Sync for File {}
@@ -124,7 +123,7 @@ impl Description {
     /// The position, while [tracked](Description::tracked); the file is locked.
     #[inline]
     pub fn position(&self) -> u64 {
-        // SAFETY: whoever asks holds the lock of the file.
+        // SAFETY: the caller holds the lock of the file.
         unsafe { *self.position.get() }
     }
 
@@ -154,7 +153,7 @@ impl File {
         self.lock.lock()
     }
 
-    /// What the lock protects.
+    /// The state that the lock protects.
     ///
     /// # Safety
     /// The caller holds the lock, or is the only thread that is left.
@@ -259,12 +258,12 @@ pub fn with_held_registry(with: impl FnOnce(&Registry)) {
     with(unsafe { &*FILES.registry.get() });
 }
 
-/// Gives back what [`hold_registry`] took.
+/// Releases the lock that [`hold_registry`] took.
 pub fn release_registry() {
     FILES.lock.release();
 }
 
-/// Gives back the lock of a file whose guard was forgotten.
+/// Releases the lock of a file after its guard was forgotten.
 pub fn release(file: &File) {
     file.lock.release();
 }
@@ -327,7 +326,7 @@ impl Registry {
     }
 }
 
-/// Counts a file whose first byte becomes dirty, or whose last one is in the kernel now.
+/// Counts a file when its first byte becomes dirty, or when its last one has reached the kernel.
 pub fn mark(file: &File, held: &Held, dirty: bool) {
     if file.dirty.swap(dirty, Relaxed) == dirty {
         return;

@@ -19,7 +19,7 @@ pub fn sync_position(description: &Description) {
     }
 }
 
-/// Writes out what is kept; an error is owed to the next write, sync or close.
+/// Writes out the buffered bytes. If this fails, the next write, sync or close returns the error.
 pub fn drain_quietly(file: &'static File, held: &mut Held) {
     if let Err(error) = dirty::drain(file, held) {
         held.error = error;
@@ -45,7 +45,7 @@ pub fn make_native(file: &'static File, held: &mut Held, reason: Reason) {
     give_back(held);
 }
 
-/// Gives back the slot of a file of which nothing is kept.
+/// Gives back the slot of a file without buffered bytes.
 pub fn give_back(held: &mut Held) {
     if held.count == 0
         && let Some(slot) = held.slot.take()
@@ -63,7 +63,7 @@ pub fn demote(fd: c_int, reason: Reason) {
     }
 }
 
-/// Makes the kernel know everything about `fd`, for one call that it does itself.
+/// Puts bytes and position of `fd` into the kernel, for one call that it does itself.
 pub fn settle(fd: c_int, reason: Option<Reason>) {
     if let Some(mut access) = Access::of(fd) {
         let (file, description) = (access.file, access.description);
@@ -76,7 +76,7 @@ pub fn settle(fd: c_int, reason: Option<Reason>) {
     }
 }
 
-/// Writes out what is kept of the file of `fd`.
+/// Writes out the buffered bytes of the file of `fd`.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -106,8 +106,9 @@ pub fn each(mut with: impl FnMut(&'static File, &mut Held)) {
     });
 }
 
-/// As [`each`], at the end of the process: also files that this thread was at when a signal handler
-/// interrupted it. It does not go on, and what is kept is whole at every moment.
+/// As [`each`], at the end of the process: includes files that this thread was using when a signal
+/// handler interrupted it. The interrupted call does not go on, and the buffered bytes are complete
+/// at every moment.
 pub fn each_at_the_end(mut with: impl FnMut(&'static File, &mut Held)) {
     files::registry_anyway(|registry| {
         for file in &registry.files {
@@ -138,7 +139,7 @@ pub fn all() {
     drain_each(|_| true);
 }
 
-/// Writes out what is kept of files whose mode is causal.
+/// Writes out the buffered bytes of files in mode causal.
 pub fn causal() {
     drain_each(|held| held.mode == Mode::Causal);
 }

@@ -1,4 +1,4 @@
-//! What the host owns and supplies: the state of the process and of each thread, and the settings.
+//! State and settings that the host owns and supplies, of the process and of each thread.
 //!
 //! Descriptors, streams and memory belong to a process, and signal handlers and the C library's
 //! callbacks carry no context. So each part of the state is one value of the whole process, which
@@ -24,27 +24,27 @@ unsafe extern "Rust" {
     safe fn this_thread() -> *const Thread;
 }
 
-/// What the environment says.
+/// The settings of the environment.
 pub struct Config {
     /// The switches.
     pub settings: Settings,
     /// Hints that do not come from the program.
     pub sources: Sources,
-    /// What serves files of MPI-IO, and knows the rules for containers.
+    /// Serves files of MPI-IO, and has the rules for containers.
     pub engine: Arc<Engine>,
-    /// The sets that it knows; `None` if names never stand for sets.
+    /// The driver of sets; `None` if names never stand for sets.
     pub sets: Option<SetDriver>,
 }
 
-/// What the host does for this crate.
+/// Functions that the host provides to this crate.
 pub struct Host {
-    /// What the environment says; read at the first call, in which nothing may be served.
+    /// The settings of the environment, read at the first call; no call may be served during it.
     pub config: fn() -> &'static Config,
     /// At the end of the process, when all bytes are stored.
     pub at_exit: fn(),
 }
 
-/// What the process is, and what it has done.
+/// Properties and counters of the process.
 pub(crate) struct Flags {
     /// Rules exist. While this is false, every function goes straight on.
     pub(crate) active: AtomicBool,
@@ -56,7 +56,8 @@ pub(crate) struct Flags {
     pub(crate) staged: AtomicBool,
     /// The process is about to end or to become another program: nothing is kept back any more.
     pub(crate) ending: AtomicBool,
-    /// The process whose descriptors the table describes; 0 until somebody may be another.
+    /// The process that owns the descriptors in the table; 0 until another process may share the
+    /// memory.
     pub(crate) owner: AtomicU32,
     /// The process has a ring or a queue of requests: which files they are for cannot be seen.
     pub(crate) ring: AtomicBool,

@@ -2,21 +2,21 @@
 //! on files that programs exchange in memory.
 //!
 //! ```text
-//! host, config   what the host owns and supplies: the state of the process, settings
+//! host, config   state of the process and settings, which the host owns and supplies
 //! next           the functions of the C library behind the interposed ones
 //! state          is there anything to do in this process? inside aggio?
-//! facts, readable_memory   what the kernel tells of a descriptor, and of the program's memory
-//! ahead, signal_writes, counts, mappings   bytes that were read before the program asks for them,
-//!                writes of signal handlers that interrupt others, what reports tell, mapped files
+//! facts, readable_memory   the file of a descriptor, and which memory of the program can be read
+//! ahead, signal_writes, counts, mappings   bytes that were read ahead, writes of signal handlers
+//!                that interrupt others, counts for reports, mapped files
 //! files, descriptors   descriptions (shared by dup), their files, and which descriptors they have
-//! spool          the memory that holds what waits, which outlives the process
+//! spool          the memory for buffered writes, which outlives the process
 //! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
 //! containers, sets   files that are blob containers, and sets of netCDF files
 //! coupled        files that programs exchange in memory
-//! staged         files of which writes wait in the stage of an MPI program
-//! settle         what must happen before anybody else looks, of files and containers
+//! staged         files with writes in the stage of an MPI program
+//! settle         stores buffered bytes of files and containers before others read them
 //! cookie, wide   streams of ours, and wide characters on them
-//! open, data, reading, manage, duplicate, process, passthrough, stdio, causal   what functions do
+//! open, data, reading, manage, duplicate, process, passthrough, stdio, causal   the functions
 //! ```
 //!
 //! From top to bottom: no file needs one below it, but for circles of at most four.
@@ -26,8 +26,8 @@
 //! set `errno` as those of the C library do.
 //!
 //! Descriptors are the kernel's own, always. A description has a position of ours only while small
-//! writes to it are kept back; whatever is not understood first puts the bytes and the position
-//! into the kernel and then goes there itself.
+//! writes to it are buffered; calls that this crate does not handle first put the bytes and the
+//! position into the kernel, and the kernel performs them.
 
 #![allow(
     clippy::not_unsafe_ptr_arg_deref,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const FREE: u32 = 0;
-/// Somebody sleeps until the lock is free; the other bits say who holds it.
+/// A thread sleeps until the lock is free; the other bits identify the owner.
 const AWAITED: u32 = 1;
 
 /// A lock without data. One word says everything, so that no signal can come in between.
@@ -53,7 +53,7 @@ impl Lock {
         self.word.load(Relaxed) == FREE
     }
 
-    /// Gives back a lock whose guard was forgotten.
+    /// Releases the lock after its guard was forgotten.
     #[inline]
     pub fn release(&self) {
         if self.word.swap(FREE, Release) & AWAITED != 0 {

@@ -8,7 +8,7 @@ use super::state::Inside;
 use super::{coupled, errno, readable_memory, reading, settle};
 use libc::{c_int, c_ulong, c_void, off64_t, size_t, ssize_t};
 
-/// Writes out what is kept of the file of `fd`, then lets the kernel do the call.
+/// Writes out the buffered bytes of the file of `fd`, then lets the kernel perform the call.
 #[inline]
 pub fn drained(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     match settle::drained(fd) {
@@ -30,7 +30,7 @@ pub fn changed_number(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     settle::drained(fd).map_or_else(|error| error, |()| kernel())
 }
 
-/// `fsync` and `fdatasync`: also tell what could not be stored before.
+/// `fsync` and `fdatasync`: also return the error of an earlier write that could not be stored.
 pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     reading::forget(fd);
     let owed = super::access::Access::of(fd).map_or(0, |mut access| access.held().take_error());
@@ -44,8 +44,8 @@ pub fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// What is mapped is the kernel's affair, for good; also if it is opened again while the mapping is
-/// there.
+/// Leaves a mapped file to the kernel for good, also if it is opened again while the mapping
+/// exists.
 pub fn before_mapping(fd: c_int, flags: c_int) {
     if flags & libc::MAP_TYPE != libc::MAP_PRIVATE
         && !Inside::is()

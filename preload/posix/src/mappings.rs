@@ -1,5 +1,5 @@
-//! Files of which the program has, or had, a shared mapping: that outlives the descriptor, so
-//! whoever opens such a file again is served by the kernel.
+//! Files that the program maps, or has mapped, as shared memory. The mapping outlives the
+//! descriptor, so the kernel serves such a file when it is opened again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
 

@@ -10,7 +10,7 @@ use libc::{
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The next function of a name, behind whoever has this crate in it.
+/// The next function of a name, in libraries behind the one that contains this crate.
 pub struct Slot {
     name: &'static str,
     address: AtomicUsize,
@@ -53,7 +53,7 @@ pub fn find(name: &'static str) -> usize {
     }
 }
 
-/// What a call returns when there is no next function.
+/// The result of a call without a next function.
 pub trait Missing {
     /// That, with `errno` set.
     fn missing() -> Self;
@@ -104,7 +104,7 @@ macro_rules! functions {
             /// Calls the next function of this name.
             ///
             /// # Safety
-            /// The arguments are what it demands of them.
+            /// The arguments satisfy the requirements of the function.
             #[inline(always)]
             #[allow(clippy::too_many_arguments, reason = "the C library's signature")]
             #[allow(non_snake_case, reason = "the names are the C library's")]

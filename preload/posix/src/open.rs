@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// File systems without files of programs.
 const NOT_FILES: [&[u8]; 2] = [b"/proc/", b"/sys/"];
 
-/// Before a file is opened or cut: what is kept is written out, also what killed processes have
-/// left, which must not come after a truncation.
+/// Before a file is opened or cut: writes out the buffered bytes, also those that killed processes
+/// have left, which must not come after a truncation.
 pub fn before() {
     if Inside::is() || state::is_guest() {
         return;
@@ -37,7 +37,7 @@ pub fn before() {
 }
 
 /// `open` and its kin: a coupled file, a container or set where the name means one or is to,
-/// otherwise what `kernel` opens.
+/// otherwise the file that `kernel` opens.
 pub fn open(
     at: c_int,
     path: *const c_char,
@@ -132,7 +132,7 @@ fn take(fd: c_int) {
     });
 }
 
-/// Tells who wants to know (`AGGIO_LOG=debug`) how a file is served.
+/// Logs how a file is served (`AGGIO_LOG=debug`).
 fn tell_open(held: &files::Held, native: Option<Reason>) {
     let (path, mode) = (String::from_utf8_lossy(&held.path), held.mode.name());
     match native.map(|reason| Reason::TEXTS[reason as usize]) {
@@ -141,7 +141,7 @@ fn tell_open(held: &files::Held, native: Option<Reason>) {
     }
 }
 
-/// Why nothing of a file opened like this is kept back.
+/// Why writes to a file opened like this are not buffered.
 fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
     let special = libc::O_APPEND | libc::O_DIRECT | libc::O_SYNC | libc::O_DSYNC;
     match (mode, flags & special, fd) {
@@ -177,7 +177,7 @@ pub fn close(fd: c_int) -> c_int {
 /// Takes `fd` out of the table before it is closed.
 ///
 /// # Errors
-/// What the program must hear: bytes that could not be stored.
+/// The error that `close` returns to the program: bytes that could not be stored.
 pub fn forget(fd: c_int) -> Result<(), c_int> {
     let mut owed = Ok(());
     files::registry(|registry| {

@@ -6,7 +6,8 @@ use super::{containers, coupled, descriptors, flush, manage, open, process, sett
 use libc::{c_int, c_long};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Descriptors in a message: what another process gets is the kernel's affair.
+/// Before a message: leaves the files of descriptors in it to the kernel, because other processes
+/// receive them.
 ///
 /// # Safety
 /// `message` points to a message or to nothing.

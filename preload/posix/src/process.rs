@@ -38,7 +38,7 @@ pub extern "C" fn after_fork() {
     release_after_fork();
 }
 
-/// On both sides: what was held across the `fork` is given back.
+/// On both sides: releases the locks that were held across the `fork`.
 fn release_after_fork() {
     if state::active() {
         coupled::after_fork();
@@ -69,7 +69,7 @@ pub extern "C" fn in_child() {
     }
 }
 
-/// What could not be stored before the fork is the parent's to store, and to tell.
+/// In the child: drops the dirty bytes and counts of a file, which the parent stores and reports.
 fn leave(file: &'static File) {
     // SAFETY: the lock is held across the fork, and this is the only thread.
     let held = unsafe { file.held() };
@@ -115,8 +115,8 @@ pub extern "C" fn before_vfork() {
     }
 }
 
-/// Before another program starts, in this process or in a child that does not run ours: everything
-/// is in the kernel, and what it inherits is the kernel's affair.
+/// Before another program starts, in this process or in a child that does not run ours: stores all
+/// bytes, and leaves the files that it inherits to the kernel.
 pub fn before_program(reason: Reason) {
     if state::is_guest() {
         return;
@@ -139,7 +139,7 @@ pub extern "C" fn before_exec() {
     if state::active() && !state::is_guest() {
         coupled::complete_inherited();
         settle::each(|file, held| {
-            // What only passes through this process, a child of one that used it, is no news.
+            // A child that has not used an inherited file has nothing to report.
             let is_news = held.is_news();
             flush::make_native(file, held, Reason::Inherited);
             if is_news {
@@ -153,7 +153,7 @@ pub extern "C" fn before_exec() {
     }
 }
 
-/// `posix_spawn_file_actions_adddup2`: what keeps a container goes with its descriptor.
+/// `posix_spawn_file_actions_adddup2`: also passes on the descriptor that keeps a container.
 ///
 /// # Safety
 /// As the C library demands.
@@ -171,7 +171,7 @@ pub unsafe fn add_duplicate(actions: *mut c_void, fd: c_int, new: c_int) -> c_in
     unsafe { next::posix_spawn_file_actions_adddup2(actions, fd, new) }
 }
 
-/// `abort`: as [`at_exit`], but whoever reads what this process writes is told that it died.
+/// `abort`: as [`at_exit`], but first notifies readers of coupled files that this process died.
 pub fn at_abort() {
     coupled::died();
     at_exit();

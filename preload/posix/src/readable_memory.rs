@@ -26,7 +26,7 @@ fn place_of(page: usize) -> &'static AtomicUsize {
     &places[page % places.len()]
 }
 
-/// The program changes what is mapped: nothing is known any more.
+/// Forgets all pages, because the program changes its mappings.
 pub fn forget() {
     process().readable.iter().for_each(|page| page.store(0, Relaxed));
 }
@@ -94,8 +94,7 @@ fn populated(start: usize, len: usize, advice: c_int) -> bool {
     match populate(first * PAGE, end - first * PAGE, advice) {
         0 => true,
         libc::EFAULT | libc::ENOMEM => false,
-        // What is mapped does not allow it, or is a device's, or the kernel does not know the
-        // request.
+        // The mapping forbids it or is a device's, or the kernel does not support the request.
         libc::EINVAL if advice == READ => (first..=(end - 1) / PAGE).all(page_readable),
         libc::EINVAL => {
             let here = 0_u8;
@@ -139,9 +138,9 @@ pub unsafe fn text<'a>(text: *const c_char) -> Option<&'a OsStr> {
 mod tests {
     use super::*;
 
-    /// Three pages, of which the one in the middle is not there.
+    /// Three pages, the middle one protected.
     fn pages() -> *mut u8 {
-        // SAFETY: new memory, of which a page is protected.
+        // SAFETY: new memory, one page of it protected.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let both = libc::PROT_READ | libc::PROT_WRITE;
@@ -164,7 +163,7 @@ mod tests {
         }
         assert!(writable(at(5).cast(), 100) && !writable(at(5).cast(), PAGE));
         assert!(!writable(std::ptr::null(), 1) && writable(std::ptr::null(), 0));
-        // SAFETY: unmaps what was mapped above.
+        // SAFETY: unmaps the memory that was mapped above.
         unsafe { libc::munmap(memory.cast(), 3 * PAGE) };
         forget();
         assert!(!readable(at(0), 1));

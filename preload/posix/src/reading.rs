@@ -1,4 +1,4 @@
-//! Which reads are served from bytes that were read ahead, and when these are let go of.
+//! Serves reads from bytes that were read ahead, and drops these before they become stale.
 
 use super::access::Access;
 use super::ahead::LARGE;
@@ -33,8 +33,8 @@ pub unsafe fn read(held: &mut Held, fd: c_int, data: *mut u8, len: usize, offset
     unsafe { held.ahead.read(&mut held.counts, fd, (data, len), offset) }
 }
 
-/// Lets go of what was read of the file of `fd`: it is about to change, or the program wants to see
-/// what others have written.
+/// Drops the bytes that were read ahead of the file of `fd`: it is about to change, or the program
+/// needs to see the writes of other processes.
 pub fn forget(fd: c_int) {
     if state::flags().ahead.load(Relaxed)
         && let Some(mut access) = Access::of(fd)

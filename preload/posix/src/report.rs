@@ -12,7 +12,7 @@ use agg_core::settings::Report;
 use std::path::Path;
 use std::time::Duration;
 
-/// Tells what happened to an open file since the user was told last, if anything did.
+/// Reports the events of an open file since the last report, if there are any.
 pub fn tell_news(held: &mut Held) {
     if held.is_news() {
         let counts = std::mem::take(&mut held.counts);
@@ -21,7 +21,7 @@ pub fn tell_news(held: &mut Held) {
     }
 }
 
-/// Tells what happened to a file.
+/// Reports the events of a file.
 pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
     let _inside = Inside::enter();
     let path = String::from_utf8_lossy(path);
@@ -32,7 +32,7 @@ pub fn tell(path: &[u8], mode: Mode, counts: &Counts) {
     }
 }
 
-/// Tells how long the open of a coupled file has waited.
+/// Reports how long the open of a coupled file has waited.
 pub fn tell_coupled(path: &Path, generation: u64, writes: bool, waited: Duration) {
     let path = path.to_string_lossy();
     match config::get().settings.report {

@@ -1,7 +1,7 @@
 //! Which names mean sets of netCDF files that are read as the one file that they stand for.
 //!
 //! Reading starts no thread. Its locks are those of an open set and of the parts that are kept; a
-//! child after `fork` that cannot know that nobody held them opens the set again.
+//! child after `fork` opens the set again if one of them may have been held.
 
 use crate::config;
 use crate::containers::{aside, room};
@@ -19,7 +19,7 @@ pub fn names(path: &str) -> bool {
 /// The set that is to be shown as `path`, and its directory.
 ///
 /// # Errors
-/// What the system says of the files that may be one.
+/// The system's error for the files that may be one.
 pub fn find(path: &str) -> Result<Option<(Set, Folder)>> {
     let settings = &config::get().settings;
     if path.ends_with('/') || !settings.on || !settings.sets.shows(path) {
@@ -31,7 +31,7 @@ pub fn find(path: &str) -> Result<Option<(Set, Folder)>> {
         return Ok(None);
     };
     folder.place = aside;
-    // What has the name is the file, unless the user says that it is none.
+    // An existing file has precedence over a set, unless a rule names the set.
     let is_there = folder.path.join(&name).symlink_metadata().is_ok();
     if is_there && !names(path) || !is_there && !Set::may_be(&folder, &name) {
         return Ok(None);
@@ -45,7 +45,7 @@ pub fn is_forbidden(error: &Error) -> bool {
     error.errno() == libc::EACCES
 }
 
-/// Opens a set; what is assembled of it is kept in `cache`.
+/// Opens a set; its assembled parts are kept in `cache`.
 ///
 /// # Errors
 /// If a file is missing, damaged, or does not belong to the others; the error names it.

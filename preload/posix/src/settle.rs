@@ -1,5 +1,5 @@
-//! What must happen before anybody else looks: bytes that wait, of files and of containers, and
-//! positions go into the kernel.
+//! Stores buffered bytes of files and containers, and positions, into the kernel before others
+//! look.
 
 use super::containers::store_kept;
 use super::files::{File, Held};
@@ -16,8 +16,8 @@ pub fn demote(fd: c_int, reason: Reason) {
     flush::demote(fd, reason);
 }
 
-/// Makes the kernel know everything about `fd`, for one call that it does itself, for a `reason`
-/// if others may read the file by it.
+/// Puts bytes and position of `fd` into the kernel, for one call that it does itself, for a
+/// `reason` if others may read the file by it.
 pub fn settle(fd: c_int, reason: Option<Reason>) {
     if reason.is_some() {
         coupled::complete(fd);
@@ -25,7 +25,7 @@ pub fn settle(fd: c_int, reason: Option<Reason>) {
     flush::settle(fd, reason);
 }
 
-/// Calls `with` for every open file, locked, and stores what waits of containers.
+/// Calls `with` for every open file, locked, and stores the buffered writes of containers.
 pub fn each(with: impl FnMut(&'static File, &mut Held)) {
     flush::each(with);
     store_kept(|_| true);
@@ -40,7 +40,7 @@ pub fn all() {
     }
 }
 
-/// Writes out what is kept of files whose mode is causal.
+/// Writes out the buffered bytes of files in mode causal.
 #[inline]
 pub fn causal() {
     if state::any_causal() {

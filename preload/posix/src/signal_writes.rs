@@ -59,7 +59,7 @@ impl Late {
 
     /// The first write from `start` on.
     pub(crate) fn entry(&self, start: usize) -> (c_int, &[u8]) {
-        // SAFETY: handlers that interrupt this thread only add behind what is used.
+        // SAFETY: handlers that interrupt this thread only add bytes behind the used ones.
         let bytes = unsafe { &*self.bytes.get() };
         let word = |at: usize| {
             u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

@@ -19,7 +19,7 @@ pub struct OwnSpool {
     others: UnsafeCell<Option<Others>>,
     /// The spool's descriptor; -1 as long as there is none.
     descriptor: AtomicI32,
-    /// The user knows that there is no room.
+    /// The lack of room has been reported to the user.
     told: AtomicBool,
 }
 // SAFETY: the spool is only touched with the lock.
@@ -111,8 +111,8 @@ pub fn others_may_have(inode: u64) -> bool {
     with_others(|others| others.may_have(inode, false)).unwrap_or(false)
 }
 
-/// Before a write to the file that `fd` is open on, none of whose bytes are kept here; `None` if
-/// others have none of it either.
+/// Announces a write to the file of `fd` if this process buffers no bytes of the file; `None` if
+/// other processes buffer none of it either.
 pub fn begin_change(identity: [u64; 2], fd: c_int) -> Option<Change> {
     with_others(
         |others| {
@@ -129,7 +129,7 @@ pub fn end_change(change: Option<Change>, identity: [u64; 2], fd: c_int) {
     });
 }
 
-/// Gives back a slot whose bytes are in their file.
+/// Gives back a slot after its bytes were written to their file.
 pub fn give_back(slot: Slot) {
     with(|own| {
         if let Some(own) = own {
@@ -138,7 +138,7 @@ pub fn give_back(slot: Slot) {
     });
 }
 
-/// Whether `fd` is the spool's, which the program knows nothing of.
+/// Whether `fd` is the spool's, which the program did not open.
 #[inline]
 pub fn is_descriptor(fd: c_int) -> bool {
     fd >= 0 && fd == OWN.descriptor.load(Relaxed)
@@ -172,7 +172,7 @@ pub fn disown() {
     });
 }
 
-/// Finishes what killed processes of this user have left.
+/// Writes the bytes that killed processes of this user have left to their files.
 pub fn recover() {
     let directory = Path::new(&config::get().settings.spool);
     for one in spool::recover(directory).unwrap_or_default() {

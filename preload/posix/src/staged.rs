@@ -1,5 +1,5 @@
-//! Files of which writes are staged (`AGGIO_DEFER`, `AGGIO_STAGE`): what waits is in the file
-//! before the program looks at it with system calls.
+//! Files with staged writes (`AGGIO_DEFER`, `AGGIO_STAGE`): staged bytes are written to the file
+//! before the program accesses it with system calls.
 
 use super::host::process;
 use super::state::{self, Inside};
@@ -11,11 +11,11 @@ use libc::{c_char, c_int};
 use std::fs::File;
 use std::os::fd::FromRawFd;
 
-/// Before the program opens a file: from now on nothing is staged, as long as MPI programs have
-/// the file open.
+/// Before the program opens a file: writes its staged bytes, and stops staging as long as MPI
+/// programs have the file open.
 ///
 /// # Errors
-/// The number of the error if what is staged cannot be written.
+/// The error number if staged bytes cannot be written.
 pub fn before_open(at: c_int, path: *const c_char, flags: c_int) -> Result<(), c_int> {
     let without_bytes = libc::O_PATH | libc::O_DIRECTORY;
     let is_new = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
@@ -25,15 +25,15 @@ pub fn before_open(at: c_int, path: *const c_char, flags: c_int) -> Result<(), c
     }
 }
 
-/// Before the program asks for facts, or cuts the file by its name: -1 with `errno` if what is
-/// staged cannot be written, otherwise `None`.
+/// Before the program asks for attributes of a file, or truncates it by its name: -1 with `errno`
+/// if staged bytes cannot be written, otherwise `None`.
 pub fn before_facts(at: c_int, path: *const c_char, flags: c_int) -> Option<c_int> {
     let failed = look(at, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0, false).err();
     failed.map(|number| errno::fail(number) as c_int)
 }
 
-/// Takes a name away from a file by `act`, which returns 0 then. What is staged of a file that
-/// nobody can open any more is given up.
+/// Removes a name of a file by `act`, which returns 0 on success. Staged bytes of a file that can
+/// no longer be opened are discarded.
 pub fn losing(at: c_int, path: *const c_char, act: impl FnOnce() -> c_int) -> c_int {
     let losing = with_home(|home| Losing::of(home, seen(at, path, false)?)).flatten();
     let result = act();

@@ -74,7 +74,7 @@ pub fn any_dirty() -> bool {
     flags().dirty.load(Relaxed) != 0
 }
 
-/// In a child after `fork`: what is dirty is the parent's.
+/// In a child after `fork`: forgets the dirty bytes, which are the parent's.
 pub fn forget_dirty() {
     flags().dirty.store(0, Relaxed);
     flags().causal.store(0, Relaxed);
@@ -91,8 +91,8 @@ pub fn ending() -> bool {
     flags().ending.load(Relaxed)
 }
 
-/// Remembers whose descriptors the table describes, because from now on a child may share memory
-/// but not descriptors.
+/// Records the process that owns the descriptors in the table, because from now on a child may
+/// share memory but not descriptors.
 pub fn own_table() {
     // SAFETY: asks for a number.
     flags().owner.store(unsafe { libc::getpid() } as u32, Relaxed);
@@ -110,7 +110,7 @@ pub fn is_guest() -> bool {
     owner != 0 && owner != unsafe { libc::getpid() } as u32
 }
 
-/// Says that this thread is inside aggio, whose own files are nobody else's affair.
+/// Marks this thread as inside aggio, which does not serve calls on its own files.
 pub struct Inside(());
 
 impl Inside {

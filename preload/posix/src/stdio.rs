@@ -94,7 +94,7 @@ pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
     stream
 }
 
-/// A stream that the C library serves itself: its file is the kernel's affair.
+/// A stream that the C library serves itself: its file is left to the kernel.
 ///
 /// # Safety
 /// `stream` is a stream or null.
@@ -144,8 +144,8 @@ pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
     }
 }
 
-/// Where a stream of glibc keeps what wide characters need, what a stream has there that can have
-/// none, and room for it.
+/// The offset of the state for wide characters in a stream of glibc, the value there in a stream
+/// that supports none, and room for the state.
 const WIDE: usize = 160;
 const NO_WIDE: usize = usize::MAX;
 const WIDE_ROOM: usize = 1024;
@@ -178,8 +178,9 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
     }
 }
 
-/// Before the C library takes a stream of ours: what it keeps is written, its descriptor is the
-/// kernel's, and it has what all streams have that the C library makes from files.
+/// Before the C library takes over a stream of ours: writes its buffered bytes, gives its
+/// descriptor to the kernel, and adds the state that all streams have that the C library makes from
+/// files.
 ///
 /// # Safety
 /// `stream` is ours.

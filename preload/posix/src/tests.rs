@@ -1,5 +1,5 @@
-//! The meaning of calls without preloading anything: each is made on a file without a rule, on
-//! files whose small writes wait, and on containers, and gives the same on all of them.
+//! Tests of the meaning of calls without preloading anything: each is made on a file without a
+//! rule, on files with buffered writes, and on containers, with the same results.
 
 pub(crate) mod calls;
 
@@ -113,14 +113,14 @@ fn sizes_are_set_and_holes_are_zeros() {
     });
 }
 
-/// What calls return that are wrong.
+/// The results of invalid calls.
 fn refusals(path: &Path) -> Vec<Told> {
     let opened = |flags| open(path, flags).map(i64::from);
     let missing = opened(O_RDWR);
     let fd = open(path, O_WRONLY | O_CREAT | O_EXCL).unwrap();
     let only_read = open(path, O_RDONLY).unwrap();
     let below = open(&path.join("x"), O_WRONLY | O_CREAT).map(i64::from);
-    // SAFETY: nobody can read from there, which is to be told.
+    // SAFETY: the address cannot be read, and the call must report that.
     let nowhere = size(unsafe {
         if containers::has(fd) {
             containers::write(fd, std::ptr::null(), 4)

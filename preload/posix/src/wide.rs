@@ -12,7 +12,7 @@ pub const NONE: u32 = u32::MAX;
 /// In the first word of a stream of glibc: the end was seen; there was an error.
 const END: c_int = 0x10;
 const FAILED: c_int = 0x20;
-/// Where a cookie stream of glibc keeps its descriptor (ours tells one), its table of functions and
+/// Offsets in a cookie stream of glibc: its descriptor (ours have one), its table of functions and
 /// its cookie.
 const DESCRIPTOR: usize = 112;
 const TABLE: usize = 216;
@@ -22,7 +22,7 @@ const WORDS: usize = if cfg!(target_arch = "x86_64") { 3 } else { 4 };
 /// Bytes that are looked at first when they are scanned.
 const SCANNED: usize = 4096;
 
-/// What the C library needs to convert a character that comes in parts.
+/// The state of the conversion of a character that comes in parts.
 type State = [u64; 1];
 
 unsafe extern "C" {

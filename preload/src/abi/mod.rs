@@ -1,4 +1,4 @@
-//! Which MPI this process uses, and what its constants and handles look like.
+//! The MPI library of this process, and its constants and handles.
 
 mod constants;
 mod handles;
@@ -99,13 +99,13 @@ impl Abi {
         unsafe { *field.cast::<c_int>() = code };
     }
 
-    /// Whether a program passes `status` to say that it wants none.
+    /// Whether a program passes `status` to ask for none.
     pub fn ignores_status(&self, status: *const c_void) -> bool {
         status as usize == self.constants.status_ignore as usize
     }
 
-    /// Whether a call whose error handler changed the code returns what the handler left, as
-    /// MPICH's do; Open MPI's return the error whatever the handler did with it.
+    /// Whether a call returns the code that its error handler left, as in MPICH; Open MPI returns
+    /// the original error.
     pub fn errors_are_what_handlers_leave(&self) -> bool {
         match self.kind {
             Kind::OpenMpi => false,
@@ -134,7 +134,7 @@ pub fn get() -> Option<&'static Abi> {
 }
 
 /// Decides in the order standard, Open MPI, MPICH: a future Open MPI may export the standard ABI
-/// beside its own objects, and MPICH has no object to tell it by.
+/// beside its own objects, and MPICH has no object that identifies it.
 fn detect() -> Option<Abi> {
     resolve::function(c"PMPI_Comm_rank")?;
     if speaks_standard_abi() {
@@ -169,7 +169,7 @@ fn speaks_standard_abi() -> bool {
     code == 0 && major >= 1
 }
 
-/// Whether the library says that it is of MPICH's family, all of which keep MPICH's ABI.
+/// Whether the library belongs to MPICH's family, which shares MPICH's ABI.
 fn is_mpich_family() -> bool {
     const FAMILY: [&str; 6] = ["MPICH", "Intel(R) MPI", "MVAPICH", "CRAY", "ParaStation", "Cray"];
     let Some(text) = library_version() else { return false };
@@ -180,7 +180,7 @@ fn is_mpich_family() -> bool {
     known
 }
 
-/// What `MPI_Get_library_version` answers (legal before `MPI_Init`).
+/// The text of `MPI_Get_library_version` (legal before `MPI_Init`).
 pub fn library_version() -> Option<String> {
     let address = resolve::function(c"PMPI_Get_library_version")?;
     // MPI_MAX_LIBRARY_VERSION_STRING is 256 in Open MPI and 8192 in the others.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static KEY: Key<Cached> = Key::new(Object::Type);
 
-/// What the attribute holds.
+/// The value of the attribute.
 struct Cached {
     native: Datatype,
     /// Decoded when it is first asked for.

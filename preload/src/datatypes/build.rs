@@ -53,7 +53,7 @@ impl<'a> Builder<'a> {
         let children = self.children(&contents.datatypes);
         self.release(&contents.datatypes);
         let tree = self.combine(envelope.combiner, &contents, &children?)?;
-        // Alignment padding of structures and bound markers are the library's business; the
+        // Alignment padding of structures and bound markers belong to the library's layout; the
         // portable file layouts have neither.
         if self.lens.is_native() { bounded(handle, tree) } else { Ok(tree) }
     }

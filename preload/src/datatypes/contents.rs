@@ -1,4 +1,5 @@
-//! How a datatype was made: its envelope and contents in one form for all functions that tell them.
+//! The construction of a datatype: its envelope and contents in one form for all functions that
+//! return them.
 
 use crate::abi::Abi;
 use crate::arguments::Opaque;
@@ -102,7 +103,7 @@ impl Contents {
 
 /// Asks how `handle` was made.
 ///
-/// Types of the `_c` constructors tell it to the large-count functions only.
+/// Only the large-count functions return the envelopes of types of the `_c` constructors.
 pub(super) fn envelope(abi: &Abi, handle: usize) -> Result<Envelope> {
     let mut code: c_int = 0;
     if mpi::has(&mpi::symbol::Type_get_envelope_c) && mpi::has(&mpi::symbol::Type_get_contents_c) {
@@ -154,7 +155,7 @@ const PER_VALUE: usize = 128;
 /// Asks for the values that `envelope` announced.
 ///
 /// # Errors
-/// `NoMem` if there is no memory for them and what is made of them.
+/// `NoMem` if there is no memory for the values and for the type built of them.
 pub(super) fn contents(abi: &Abi, handle: usize, envelope: Envelope) -> Result<Contents> {
     let values = envelope.integers + envelope.addresses + envelope.counts + envelope.datatypes;
     allocate::require(values.saturating_mul(PER_VALUE))?;

@@ -49,8 +49,8 @@ impl Lens<'_> {
     }
 }
 
-/// One opaque element of the size in a file that the program's own function says. Its other size is
-/// the one in memory, so that bytes of a file can be told in bytes of memory.
+/// One opaque element of the size in a file that the program's own function returns. Its other size
+/// is the one in memory, so that bytes of a file can be converted to bytes of memory.
 fn user_element(extent: &dyn Fn(usize) -> Result<i64>, handle: usize) -> Result<Datatype> {
     let invalid =
         |_| Error::new(ErrorClass::Conversion, "a data representation with an invalid extent");
@@ -144,8 +144,8 @@ pub fn check_committed(abi: &Abi, handle: usize) -> Result<()> {
     }
     let (nobody, comm) = (abi.constants.proc_null, lonely::communicator()?);
     let mut nothing = 0u64;
-    // SAFETY: what is sent to nobody is not read. (Some libraries do not look at the type of no
-    // element at all.)
+    // SAFETY: bytes sent to `MPI_PROC_NULL` are not read. (Some libraries do not look at the type
+    // if the count is zero.)
     let sent =
         unsafe { mpi::check(mpi::Send((&raw mut nothing).cast(), 1, handle, nobody, 0, comm)) };
     sent.map_err(|_| Error::new(ErrorClass::Type, "the datatype is not committed"))?;
@@ -203,7 +203,7 @@ fn bounded(handle: usize, tree: Datatype) -> Result<Datatype> {
     if (lb, extent) == (tree.lb(), tree.extent()) { Ok(tree) } else { tree.resized(lb, extent) }
 }
 
-/// Gives up one reference to a derived type.
+/// Releases one reference to a derived type.
 fn free(abi: &Abi, handle: usize) {
     // SAFETY: the handle was given to us as a new reference. A failure leaks it, no more.
     let _ = room::with_handle(abi, handle, |place| unsafe { mpi::check(mpi::Type_free(place)) });

@@ -238,7 +238,7 @@ impl Row {
     }
 }
 
-/// What `element` occupies in an `external32` file, as opaque bytes.
+/// The bytes of `element` in an `external32` file, as an opaque type.
 pub(super) fn in_file(element: Basic) -> Datatype {
     Datatype::basic(Basic::new(BasicKind::Opaque, element.external_size, element.external_size))
 }

@@ -36,7 +36,7 @@ pub fn remember() {
 /// An environment as `execve` takes it.
 pub struct Environment {
     given: *const *const c_char,
-    /// Made here: the given one with what was missing; empty if nothing was.
+    /// The given list with the missing variables added; empty if none was missing.
     list: Vec<*const c_char>,
     _made: Vec<CString>,
 }
@@ -103,7 +103,7 @@ pub unsafe fn passed_on(given: *const *const c_char) -> Environment {
     Environment { given, list, _made: made }
 }
 
-/// Whether a list of libraries has this one, by whatever name of its directory.
+/// Whether a list of libraries contains this one, in any directory.
 fn names(list: &[u8], library: &Path) -> bool {
     let parts = list.split(|byte| matches!(byte, b':' | b' '));
     parts

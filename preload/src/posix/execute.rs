@@ -6,8 +6,8 @@ use aggio_posix::containers::Instead;
 use aggio_posix::errno;
 use libc::{c_char, c_int, c_void};
 
-/// Executes what was found instead of a container; returns only if that fails. With `shell` a shell
-/// executes what the kernel does not know.
+/// Executes the program found for a container; returns only if that fails. With `shell`, a shell
+/// executes files of formats that the kernel does not support.
 ///
 /// # Safety
 /// `arguments` and `environment` are as `execve` takes them.
@@ -35,7 +35,7 @@ pub unsafe fn run(
     -1
 }
 
-/// `posix_spawn` of what was found instead of a container; the error number, or 0.
+/// `posix_spawn` of the program found for a container; the error number, or 0.
 ///
 /// # Safety
 /// As the C library demands.

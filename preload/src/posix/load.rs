@@ -1,4 +1,4 @@
-//! What happens when the library is loaded, around `fork`, and when the library is unloaded.
+//! Work when the library is loaded and unloaded, and around `fork`.
 
 use super::{environment, symbols};
 use crate::{config, pnetcdf, rescue};
@@ -41,7 +41,7 @@ fn listen_for_fork() {
     unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
-/// Ends a process whose settings are wrong, if the user wants that.
+/// Ends a process with invalid settings, if the user wants that.
 fn be_strict() {
     if is_set(c"AGGIO_STRICT") && !config::is_plainly_off() && !is_privileged() {
         config::get();
@@ -65,7 +65,7 @@ fn is_set(name: &CStr) -> bool {
     }
 }
 
-/// Whether the user asks for sets; where nobody does, only those see them who see containers.
+/// Whether the user asks for sets. Without a request, only processes that see containers see sets.
 fn shows_sets() -> bool {
     is_set(c"AGGIO_SETS")
         && agg_core::settings::process_variable("AGGIO_SETS")

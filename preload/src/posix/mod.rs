@@ -1,8 +1,8 @@
-//! The functions of the C library that are interposed for programs without MPI. What they mean is
-//! in the crate `aggio-posix`; here is how calls come to it.
+//! The functions of the C library that are interposed for programs without MPI. The crate
+//! `aggio-posix` implements them; this module forwards calls to it.
 //!
 //! ```text
-//! symbols, rows   the table of interposed functions, one row each, and what a row becomes
+//! symbols, rows   the table of interposed functions, one row each, and its macros
 //! spawn        those with arguments of any number
 //! load         when the library is loaded and unloaded, and around `fork`
 //! host         the state of the process, which `aggio-posix` uses

@@ -1,4 +1,4 @@
-//! What one row of the table of interposed functions becomes: exported functions and ways to the
+//! The expansion of a row of the table of interposed functions: exported functions and ways to the
 //! next ones. See `symbols` for the kinds of rows.
 
 /// The functions of all names of a row.
@@ -48,7 +48,8 @@ macro_rules! row {
                     // SAFETY: the caller's arguments, passed on.
                     return unsafe { next::$name($($arg),*) };
                 }
-                // SAFETY: the caller promises what the C library demands of these arguments.
+                // SAFETY: the caller satisfies the requirements of the C library for these
+                // arguments.
                 #[allow(unused_unsafe, reason = "not every row needs it")]
                 unsafe { $($body)* }
             }
@@ -77,7 +78,7 @@ macro_rules! next {
         /// Calls the next function of this name.
         ///
         /// # Safety
-        /// The arguments are what it demands of them.
+        /// The arguments satisfy the requirements of the function.
         #[inline(always)]
         #[allow(clippy::too_many_arguments, reason = "the C library's signature")]
         pub unsafe fn $name($($arg: $ty),*) -> $ret {
@@ -93,14 +94,14 @@ macro_rules! next {
     };
 }
 
-/// What a name means: that of a coupled file, or of a container or set.
+/// The file behind a name: a coupled file, or a container or set.
 macro_rules! names {
     ($call:ident ($($arg:expr),*)) => {
         coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
     };
 }
 
-/// A call that takes `$path` away from what has it: a file, of which bytes may be staged, or an
+/// A call that removes the previous file of the name `$path`, which may have staged bytes, or an
 /// empty directory.
 macro_rules! losing {
     ($at:expr, $path:expr, $call:expr) => {
@@ -108,7 +109,7 @@ macro_rules! losing {
     };
 }
 
-/// The same of a name whose file may have staged bytes.
+/// As `names`, for files that may have staged bytes.
 macro_rules! named {
     (fstatat($at:expr, $path:expr, $facts:expr, $flags:expr)) => {
         names!(fstatat($at, $path, $facts, $flags))

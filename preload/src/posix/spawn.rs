@@ -38,7 +38,7 @@ impl Saved {
         List { integers_used: 8 * fixed, vectors_used: 48, stack, saved: self }
     }
 
-    /// All pointers from argument `from` on, up to a null one, which is among them; and what comes
+    /// All pointers from argument `from` on, up to and including a null one; and the argument
     /// behind it.
     ///
     /// # Safety

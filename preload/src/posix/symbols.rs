@@ -1,7 +1,7 @@
 //! The table of all interposed functions of the C library; everything else about them is derived
 //! from it.
 //!
-//! One row is: kind, names, arguments, result, and what is done when there is something to do.
+//! One row is: kind, names, arguments, result, and the code to run when there is something to do.
 //! Names of one row have the same meaning and the same arguments, as on all machines with 64-bit
 //! `off_t`. Each name becomes an exported function and a way to the next one (`next::name`), and
 //! one line of [`aggio_interposed_posix`]. The kind says when there is something to do:
@@ -86,7 +86,7 @@ type Any = *mut c_void;
 /// A name of a file.
 type Path = *const c_char;
 
-/// What `creat` means.
+/// The flags of `open` that `creat` uses.
 const CREATES: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
 table! {
@@ -745,7 +745,7 @@ table! {
             }
         };
 
-    // What others hear.
+    // Messages to other processes.
     any [sendmsg] (socket: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t
         = { passthrough::before_message(message); next::sendmsg(socket, message, flags) };
     any [sendmmsg]

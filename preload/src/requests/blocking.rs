@@ -1,5 +1,6 @@
 //! MPI calls that block, while file operations are pending: the operations must proceed meanwhile,
-//! because another rank may need our part of them before it can do what this call waits for.
+//! because another rank may need our part of them before it can do the work that this call waits
+//! for.
 
 use crate::abi::Abi;
 use crate::arguments::Opaque;
@@ -17,8 +18,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 /// The same while all ranks are at one of them: it ends with us, unless a rank has given up before.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the time between two looks counts at most: where ranks hardly get a processor, the others
-/// do not either.
+/// The most that the time between two polls counts: if ranks hardly get a processor, the others do
+/// not either.
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// Starts a call by its nonblocking twin and lets file operations proceed until it has ended.
@@ -78,7 +79,7 @@ pub unsafe fn by_twins(
     }
 }
 
-/// The value for a status that nobody wants.
+/// The value for a status that is ignored.
 pub fn ignored(abi: &Abi) -> Opaque {
     abi.constants.status_ignore as usize as Opaque
 }
@@ -104,7 +105,7 @@ pub fn by_asking(mut ask: impl FnMut(&mut c_int) -> c_int) -> c_int {
 /// A blocking collective call matches no nonblocking one on other ranks, so a twin is no way out,
 /// and once inside nothing proceeds. Ranks that are at the same operations end them together with
 /// us. If no message arrives for a while, the others may be waiting in the collective call, which
-/// is then what must go first.
+/// then must go first.
 pub fn before_collective(_: &Abi) {
     if !any_work() {
         return;

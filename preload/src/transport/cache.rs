@@ -1,9 +1,9 @@
-//! Transports kept with the program's communicators, so that only the first open on one of them
-//! pays for a private communicator, shared memory, and what the ranks tell each other once.
+//! Transports kept with the program's communicators, so that only the first open on a communicator
+//! pays for a private communicator, shared memory, and the first exchange of information.
 //!
 //! An open file keeps its transport alive, so the program may free the communicator before it
-//! closes the file. When MPI ends, communicators of the program may be left over; what is ours of
-//! them is freed before.
+//! closes the file. When MPI ends, communicators of the program may be left over; our parts of them
+//! are freed before.
 
 use super::ranks::MpiTransport;
 use crate::keyval::{Key, Object};
@@ -39,8 +39,8 @@ pub(super) fn remember(transport: &Arc<MpiTransport>) {
     made.push(Arc::downgrade(transport));
 }
 
-/// Frees what MPI must get back of all transports. The order is the same on all ranks, because
-/// windows are freed together.
+/// Frees the MPI objects of all transports. The order is the same on all ranks, because windows are
+/// freed together.
 pub(super) fn free_all() {
     let made = std::mem::take(&mut *MADE.lock().unwrap_or_else(PoisonError::into_inner));
     let mut alive: Vec<_> = made.iter().filter_map(Weak::upgrade).collect();

@@ -1,8 +1,8 @@
 //! The first meeting of the processes of a communicator, at which all have to be here.
 //!
 //! A process that runs without this library makes other calls in its `MPI_File_open`, and the
-//! others wait for it for ever, inside the MPI library. Nobody can tell it from one that is late,
-//! but somebody can say what may be wrong.
+//! others wait for it for ever, inside the MPI library. It cannot be distinguished from a late
+//! process, but a warning can name the possible cause.
 
 use agg_core::log::{self, Level};
 use agg_core::workers;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long a rank waits before it says what may be wrong.
+/// The time after which a waiting rank logs a warning.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Watches a call that needs all processes of a communicator, until it is dropped.
@@ -20,10 +20,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches a call of `size` processes, of which this one is number `rank`. The first of them
-    /// speaks, which may be the one that does not come, and the first of the world, which may not
-    /// be among them; the others have no thread. That does nothing but wait; where there can be
-    /// none, nobody watches.
+    /// Watches a call of `size` processes; this one is number `rank`. A watching thread, which only
+    /// waits, runs on rank 0 of the communicator, which may be the process that does not come, and
+    /// on processes that log warnings, such as rank 0 of the world, which may not be in the
+    /// communicator. If no thread can be started, there is no warning.
     pub(super) fn begin(rank: usize, size: usize) -> Self {
         let (end, ended) = channel();
         if rank != 0 && !log::enabled(Level::Warn) {

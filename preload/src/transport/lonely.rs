@@ -6,8 +6,8 @@ use crate::abi::Abi;
 use agg_core::{Error, ErrorClass, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// A communicator of this process alone, for questions to the library whose answer may be an
-/// error; made at the first open.
+/// A communicator of this process alone, for requests to the library that may fail; made at the
+/// first open.
 struct Lonely {
     /// Before the communicator that it needs. `None` until this process shares a file with others:
     /// MPICH 4.0 crashes when a session of one rank looks at the network.
@@ -48,7 +48,7 @@ pub(crate) fn communicator() -> Result<usize> {
 /// Lets the MPI library get on: with messages of the program, with those of other files, with
 /// answers to one-sided operations of other ranks.
 pub(crate) fn poke() {
-    // Where another thread is at it, this one need not.
+    // If another thread holds the lock, it does the work.
     let Ok(mut lonely) = LONELY.try_lock() else { return };
     if let Some(endless) = lonely.as_mut().and_then(|lonely| lonely.endless.as_mut()) {
         let _ = endless.ask();

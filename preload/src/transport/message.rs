@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Bytes of a unit of large messages, whose number of bytes no C `int` can say.
+/// Bytes of a unit of messages with more bytes than a C `int` can count.
 const UNIT: usize = 1 << 20;
 
 /// Which way a message goes.
@@ -88,7 +88,7 @@ fn start(
     Ok(Message { private, way, request, bytes, ended: false })
 }
 
-/// How MPI is told about a number of bytes.
+/// A number of bytes as count and datatype.
 struct Layout {
     abi: &'static Abi,
     datatype: usize,

@@ -34,11 +34,11 @@ pub(super) type Meeting = Vec<u8>;
 const NAME: usize = 256;
 const IDENTITY: usize = 320;
 const MEETING: usize = 16;
-/// What a rank tells the others.
+/// Bytes of the information of one rank for the others.
 const ROOM: usize = NAME + IDENTITY + MEETING;
 
 impl Places {
-    /// Tells all ranks of `comm` about all others; collective.
+    /// Exchanges the information of all ranks of `comm`; collective.
     pub(super) fn gather(abi: &Abi, comm: usize, size: usize) -> Result<Self> {
         static MEETINGS: AtomicU64 = AtomicU64::new(0);
         let mut mine = [0u8; ROOM];

@@ -1,4 +1,4 @@
-//! Ranks that exchange messages through MPI: what the files opened on one communicator share.
+//! Ranks that exchange messages through MPI: the transport of all files opened on one communicator.
 
 use super::places::{Meeting, Places};
 use super::private::Private;
@@ -23,7 +23,7 @@ pub(super) struct MpiTransport {
     /// Before the communicator, over which windows are freed.
     memory: OnceLock<Memory>,
     node: OnceLock<Node>,
-    /// What the ranks of this node share.
+    /// The memory that the ranks of this node share.
     table: OnceLock<Option<Arc<NodeTable>>>,
     private: Arc<Private>,
     rank: usize,
@@ -45,7 +45,7 @@ enum Memory {
 }
 
 impl MpiTransport {
-    /// A transport of the `size` ranks of `comm`, of which this is `rank`; collective.
+    /// A transport of the `size` ranks of `comm`, made by rank `rank`; collective.
     pub(super) async fn build(
         abi: &'static Abi,
         comm: usize,
@@ -93,12 +93,12 @@ impl MpiTransport {
         Ok((memory, table))
     }
 
-    /// A value by which all ranks know this transport, in an order.
+    /// A value that identifies this transport on all ranks, and orders transports.
     pub(super) fn meeting(&self) -> &Meeting {
         &self.places.meeting
     }
 
-    /// Gives MPI back what it must have before it ends.
+    /// Frees the MPI objects that must be freed before MPI ends.
     pub(super) fn free(&self) {
         if let Some(Memory::Window(window)) = self.memory.get() {
             window.free();

@@ -19,7 +19,7 @@ pub(super) struct Window {
     private: Arc<Private>,
     window: usize,
     freed: AtomicBool,
-    /// One operation at a time: a flush completes whatever the window has under way.
+    /// One operation at a time: a flush completes all pending operations of the window.
     order: Mutex<()>,
 }
 

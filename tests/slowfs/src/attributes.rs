@@ -1,4 +1,4 @@
-//! Attributes of files, as FUSE wants them.
+//! Attributes of files in the form of FUSE.
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use std::fs::{FileTimes, Metadata, Permissions};
@@ -11,7 +11,7 @@ fn kind(metadata: &Metadata) -> FileType {
     if metadata.is_dir() { FileType::Directory } else { FileType::RegularFile }
 }
 
-/// A time of `stat`; what lies before 1970 is shown as 1970.
+/// A time of `stat`; times before 1970 are shown as 1970.
 fn time(seconds: i64, nanoseconds: i64) -> SystemTime {
     let seconds = Duration::from_secs(seconds.try_into().unwrap_or(0));
     UNIX_EPOCH + seconds + Duration::from_nanos(nanoseconds.try_into().unwrap_or(0))
@@ -59,7 +59,7 @@ pub(crate) fn virtual_file(inode: INodeNo) -> FileAttr {
     }
 }
 
-/// What a program wants to have changed.
+/// The attributes that a program wants to change.
 #[derive(Default)]
 pub(crate) struct Change {
     pub(crate) mode: Option<u32>,

@@ -1,6 +1,6 @@
 //! Which client a request comes from.
 
-/// The process of a thread. FUSE tells threads, and the threads of a process are one client.
+/// The process of a thread. FUSE reports threads, and the threads of a process are one client.
 pub(crate) fn of_thread(thread: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// What requests cost.
+/// The prices of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prices {
     /// Of every request.
@@ -17,7 +17,7 @@ pub(crate) struct Prices {
     pub(crate) lock_latency: Duration,
 }
 
-/// Who may write a lock unit without asking.
+/// The client that may write a lock unit without asking for it.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     /// The last writer; nobody after another client has read.
@@ -65,7 +65,7 @@ impl Model {
     pub(crate) fn transfer(&mut self, now: Instant, transfer: &Transfer) -> Price {
         let (granted, lock_moves) = self.locks(now, transfer);
         let service = self.service(transfer.bytes.end - transfer.bytes.start);
-        // Whoever waits for a lock does not keep the line from others.
+        // A request that waits for a lock does not keep the line from others.
         let begin = self.line_free.map_or(now, |free| free.max(now));
         self.line_free = Some(begin + service);
         let due = begin.max(granted) + service + self.prices.latency;

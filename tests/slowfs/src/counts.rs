@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is counted.
+/// The kinds of requests that are counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Lookup,

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The name and the inode of the file that tells the numbers of requests.
+/// The name and the inode of the file with the numbers of requests.
 const REQUESTS: &str = ".requests";
 pub(crate) const REQUESTS_INODE: INodeNo = INodeNo(u64::MAX);
 

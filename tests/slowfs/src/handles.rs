@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a handle stands for.
+/// The object behind a handle.
 #[derive(Debug)]
 pub(crate) enum Open {
     /// A file of the backing directory.
@@ -41,7 +41,7 @@ impl Open {
         Ok(data)
     }
 
-    /// The file behind it, for whatever changes it.
+    /// The file behind it, for changes.
     pub(crate) fn file(&self) -> Result<&File> {
         match self {
             Open::File(file) => Ok(file),

@@ -1,5 +1,5 @@
-//! The files that the kernel knows: each held by a descriptor, so that renaming and removing do not
-//! lose them.
+//! The files that the kernel refers to: each held by a descriptor, so that renaming and removing do
+//! not lose them.
 
 use fuser::INodeNo;
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A file of the backing directory.
 struct Node {
-    /// Opened with `O_PATH`: names the file, whatever its name becomes.
+    /// Opened with `O_PATH`: refers to the file under any later name.
     file: Arc<File>,
-    /// How often the kernel was told of it and has not forgotten it.
+    /// The number of lookups by the kernel that it has not forgotten.
     lookups: u64,
 }
 
-/// All files that the kernel knows.
+/// All files that the kernel refers to.
 pub(crate) struct Inodes(Mutex<HashMap<u64, Node>>);
 
 fn open(path: &Path) -> Result<File> {
@@ -69,7 +69,7 @@ impl Inodes {
         Ok(Held(Arc::clone(&node.file)))
     }
 
-    /// Finds a file by name and counts that the kernel knows it now.
+    /// Finds a file by name and counts the kernel's reference to it.
     pub(crate) fn look_up(&self, parent: INodeNo, name: &OsStr) -> Result<(INodeNo, Metadata)> {
         let file = open(&self.get(parent)?.child(name))?;
         let metadata = file.metadata()?;

@@ -5,16 +5,17 @@
 //!        -> cost model: when -> delay thread: the answer
 //! ```
 //!
-//! A local disk at the speed of memory hides what aggregating requests is for. Here the number of
-//! requests, their size and their alignment decide, as on a parallel file system: a request takes
-//! `--latency-us`, its bytes pass one line of `--bandwidth`, and a file consists of lock units of
-//! `--lock-unit` bytes that go from one client to the next for `--lock-latency-us`. A client is a
-//! process. Files are opened with direct I/O, so that each call of a program arrives as it was made
-//! (cut into pieces of 1 MiB); requests of different clients overlap. Shared mappings are refused.
+//! A local disk at the speed of memory hides the benefit of aggregating requests. Here the number
+//! of requests, their size and their alignment decide, as on a parallel file system: a request
+//! takes `--latency-us`, its bytes pass one line of `--bandwidth`, and a file consists of lock
+//! units of `--lock-unit` bytes that go from one client to the next for `--lock-latency-us`. A
+//! client is a process. Files are opened with direct I/O, so that each call of a program arrives as
+//! it was made (cut into pieces of 1 MiB); requests of different clients overlap. Shared mappings
+//! are refused.
 //!
-//! `.requests` in the root tells how many requests of each kind there were; reading it costs and
-//! counts nothing. Regular files and directories are supported, links are not. Runs in the
-//! foreground, says `mounted` when it is, and unmounts at SIGTERM, SIGINT, SIGHUP, and with
+//! `.requests` in the root has the number of requests of each kind; reading it costs and counts
+//! nothing. Regular files and directories are supported, links are not. Runs in the foreground,
+//! says `mounted` when it is, and unmounts at SIGTERM, SIGINT, SIGHUP, and with
 //! `--until-end-of-input` when standard input ends.
 
 mod attributes;
@@ -99,7 +100,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let filesystem = filesystem::SlowFs::new(&arguments.backing, prices).map_err(at_backing)?;
     let session = mount(filesystem, &arguments.mount_point)
         .map_err(|why| format!("{} cannot be mounted: {why}", arguments.mount_point.display()))?;
-    // Whoever does not read this does not wait for it.
+    // If nobody reads this, nobody waits for it.
     let _ = writeln!(std::io::stdout(), "mounted");
     wait(&session, &ends);
     unmount(session, &arguments.mount_point)
@@ -140,7 +141,7 @@ fn listen(until_end_of_input: bool) -> std::io::Result<Receiver<()>> {
     Ok(receiver)
 }
 
-/// Until somebody wants an end, or the file system was unmounted from outside.
+/// Waits for a signal to end, or until the file system was unmounted from outside.
 fn wait(session: &BackgroundSession, ends: &Receiver<()>) {
     while !session.guard.is_finished() {
         match ends.recv_timeout(Duration::from_millis(100)) {

@@ -1,4 +1,4 @@
-//! What the operations do in the backing directory, without their prices.
+//! The operations in the backing directory, without their prices.
 
 use crate::attributes::{self, Change};
 use crate::filesystem::{REQUESTS_INODE, SlowFs};
@@ -63,7 +63,7 @@ impl SlowFs {
     ) -> Result<(FileAttr, FileHandle)> {
         let path = self.inodes.get(parent)?.child(name);
         let kept = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC;
-        // Also who creates a file to read it needs the right to make it.
+        // Creating a file needs the right to write, even if the file is opened for reading.
         let access = if flags & libc::O_ACCMODE == libc::O_RDONLY { libc::O_RDWR } else { 0 };
         let file = open_backing(&path, flags | access | libc::O_CREAT, kept, 0o600)?;
         file.set_permissions(Permissions::from_mode(mode & 0o7777))?;

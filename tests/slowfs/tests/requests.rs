@@ -1,5 +1,5 @@
-//! What collective calls of real jobs make of their pieces: requests and moves of locks, as the
-//! slow file system counts them.
+//! The requests and moves of locks that collective calls of real jobs cause, as the slow file
+//! system counts them.
 
 mod mounted;
 
@@ -20,7 +20,7 @@ struct Pieces {
     filled: usize,
 }
 
-/// What the file system saw.
+/// The counts of the file system.
 struct Seen {
     reads: u64,
     writes: u64,
@@ -32,7 +32,7 @@ impl Pieces {
         RANKS * self.piece * self.times * self.calls
     }
 
-    /// What the file must hold if it held `before`.
+    /// The expected content of the file if it held `before`.
     fn content(&self, before: u8) -> Vec<u8> {
         let mut content = pattern(self.len());
         content.chunks_mut(self.piece).for_each(|piece| piece[self.filled..].fill(before));
@@ -124,7 +124,7 @@ fn the_structure_of_an_hdf5_file_is_fetched_by_two_requests_of_a_node() {
         };
         let made = job(mount.backing("many.h5"), "make").run();
         assert!(made.succeeded(), "{}", made.report());
-        // What was changed just now is not kept.
+        // A file that has just changed is not cached.
         std::thread::sleep(Duration::from_millis(2100));
         let before = mount.count("read");
         let read = job(mount.path("many.h5"), "read").ranks(RANKS as u32).run();

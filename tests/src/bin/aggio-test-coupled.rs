@@ -12,12 +12,13 @@
 //! ```
 //!
 //! `write` writes generations of known bytes, `read` compares them; both wait PAUSE milliseconds
-//! after each. `hold` waits while it has the file open, `rewrite` cuts what it has written to no
-//! bytes by its name first, `part` writes every PARTS-th byte from NUMBER on, waits PAUSE
-//! milliseconds before and after while it has the file open, and looks at what it has written;
-//! `parts` reads the NUMBER-th of OF parts, and, with `rest`, PAUSE milliseconds later all bytes;
-//! with `few` less than half of a file that another node owns may have come. `impatient` reads
-//! after a signal has ended its first open. `agent` is what programs start.
+//! after each. `hold` waits while it has the file open. `rewrite` first writes too many bytes and
+//! cuts the file to none, by its name or by another open. `part` writes every PARTS-th byte from
+//! NUMBER on, waits PAUSE milliseconds before and after while it has the file open, and compares
+//! the whole file. `parts` reads the NUMBER-th of OF parts, and, with `rest`, PAUSE milliseconds
+//! later all bytes; with `few` less than half of a file that another node owns may have come.
+//! `impatient` reads after a signal has ended its first open. `agent` runs the agent that programs
+//! start.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
 
@@ -83,7 +84,7 @@ fn write(
     client.close(opened.handle, 0)
 }
 
-/// Writes one of several parts, of which other processes write the others at the same time.
+/// Writes one of several parts while other processes write the others, and compares the whole file.
 fn part(
     client: &Client,
     path: &Path,
@@ -119,7 +120,8 @@ fn part(
     client.close(opened.handle, 0)
 }
 
-/// Writes what is too long, removes that by the name of the file, and writes what is right.
+/// Writes too many bytes, cuts the file to none by another open or its name, and writes the right
+/// bytes.
 fn rewrite(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Result<()> {
     let even = generation.is_multiple_of(2);
     let first = client.open(&how(path, true))?;
@@ -129,7 +131,7 @@ fn rewrite(client: &Client, path: &Path, generation: u64, bytes: u64) -> io::Res
         client.truncate(path, 0)?;
     }
     let file = File::from(second.fd);
-    // The answer of a request comes behind what the owner of the file said before.
+    // The reply to a request arrives after all earlier messages of the owner of the file.
     client.check(second.handle, 0)?;
     let mut whole = vec![0; length(bytes, generation) as usize];
     fill(&mut whole, generation, 0);
@@ -172,7 +174,7 @@ fn compare(file: &File, generation: u64, extent: Extent) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a part of a file, of which another node sends that part alone.
+/// Reads a part of a file; another node sends only that part.
 fn parts(
     client: &Client,
     path: &Path,

@@ -1,7 +1,7 @@
 //! The agent of a simulated host, and the client that MPI launchers use in place of `ssh`.
 //!
 //! ```text
-//! aggio-test-host serve SOCKET            starts what clients ask for, on the host it runs on
+//! aggio-test-host serve SOCKET            starts commands for clients, on the host it runs on
 //! aggio-test-host exec HOST WORD...       runs a command on a host, its words unchanged
 //! aggio-test-host [OPTION...] HOST WORD... the same in the manner of ssh: a shell reads the words
 //! ```

@@ -6,11 +6,11 @@
 //!
 //! System calls of all processes and threads of the program are counted together as they begin. At
 //! the one with NUMBER its process (with `--all`, every process of the program) gets SIGKILL before
-//! the call is carried out; whoever is left goes on untouched. Prints `killed in call CALL` or
-//! `ended after COUNT calls`, and `hung` if something was still running half a minute later, which
-//! it then kills. `--rank` is for a rank of an MPI job: ranks other than RANK run untouched, and
-//! when RANK is killed this process kills itself, for the launcher to see. With `--from` calls
-//! count once FILE is there.
+//! the call is carried out; the others continue untouched. Prints `killed in call CALL` or `ended
+//! after COUNT calls`, and `hung` if something was still running half a minute later, which it then
+//! kills. `--rank` is for a rank of an MPI job: ranks other than RANK run untouched, and when RANK
+//! is killed this process kills itself, for the launcher to see. With `--from` calls count once
+//! FILE is there.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ const PATIENCE: u32 = 30;
 /// Processes and threads of the program, and how far it is.
 struct Watch {
     traced: BTreeSet<i32>,
-    /// Those whose next stop is the end of a call.
+    /// Those that will stop next at the end of a call.
     inside: BTreeSet<i32>,
     count: u64,
     number: u64,
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The rank of this process, as launchers tell it.
+/// The rank of this process, from the variables of launchers.
 fn rank() -> Option<String> {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().find_map(|name| std::env::var(name).ok())
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! LAYOUT is `e3sm` or `e3sm-h5`. If FILE is a set, it becomes a container before. With WANTED
-//! three ranks open FILE and write what WANTED has from byte FROM on, a third each, in their order;
-//! then the first one writes the number of records.
+//! three ranks open FILE and write the bytes of WANTED from byte FROM on, a third each, in their
+//! order; then the first one writes the number of records.
 
 use agg_core::blob::{Layout, Part, Recast, Sealing, is_container};
 use agg_core::diagnostics::Diagnostics;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the library knows at the start of a program.
+/// The drivers that the library has at the start of a program.
 fn drivers(file: &str, layout: &str) -> (Drivers, SetDriver) {
     let variable = |name: &str| (name == "AGGIO_BLOB").then(|| format!("{file}:{layout}"));
     let settings =
@@ -107,7 +107,7 @@ fn seal(file: &str, layout: &str, files: &str, adds: Option<(&String, &String)>)
     }
 }
 
-/// Three ranks write what is new; their logs.
+/// Three ranks write the new bytes; returns their logs.
 fn add(drivers: &Drivers, file: &str, wanted: &[u8], from: usize) -> Outcome<Vec<u64>> {
     let how = OpenHow { path: file.into(), read: true, write: true, ..OpenHow::default() };
     let ranks: Vec<Box<dyn Driver>> =

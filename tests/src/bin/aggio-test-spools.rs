@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each directory has two files and a container, `first`, `second` and `third`, of the bytes
-//! `OLD`; the spool file keeps back what makes `NEW` of them (`aggio_tests::spools`).
+//! `OLD`; the spool file keeps back the writes that turn them into `NEW` (`aggio_tests::spools`).
 
 use agg_core::spool::layout::SLOT_DATA;
 use agg_core::spool::{Ask, Spool, born};

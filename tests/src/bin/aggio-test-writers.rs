@@ -1,5 +1,5 @@
-//! Two processes write records of one blob container by turns, and tell in another file what was
-//! acknowledged: as `programs/two_writers.c`, without a system call that a library would have to
+//! Two processes write records of one blob container by turns, and list the acknowledged ones in
+//! another file: as `programs/two_writers.c`, without a system call that a library would have to
 //! see.
 //!
 //! ```text

@@ -6,13 +6,13 @@ use aggio_tests::told;
 use std::fs;
 use std::time::Instant;
 
-/// A command, what is at the name it makes before, and what is there when it has ended.
+/// A command, and the file of its name before it runs and after it has ended.
 struct Killed {
     command: &'static [&'static str],
     /// The bytes of an ordinary file `out` that is there before.
     before: Option<Vec<u8>>,
-    /// What `out` holds afterwards, as a file, container or set; nothing if the command makes no
-    /// `out`.
+    /// The content of `out` afterwards, as a file, container or set; nothing if the command makes
+    /// no `out`.
     after: Option<Vec<u8>>,
     /// The names that it adds.
     adds: &'static [&'static str],
@@ -45,7 +45,7 @@ impl Killed {
         Some(scene)
     }
 
-    /// What `out` is: of a set, only if all of its files are there.
+    /// The content of `out`: of a set, only if all of its files are there.
     fn found(&self, scene: &Scene) -> Option<Vec<u8>> {
         if self.adds.len() > 1 { scene.set("out") } else { scene.read("out") }
     }

@@ -11,7 +11,8 @@ fn rounds() -> u64 {
     if factor() > 1 { 100 } else { 5 }
 }
 
-/// Two commands, and what `out` may hold when the first, the second, or both of them succeed.
+/// Two commands, and the allowed content of `out` if the first, the second, or both of them
+/// succeed.
 struct Race {
     commands: [&'static [&'static str]; 2],
     results: [Option<Vec<u8>>; 2],
@@ -43,7 +44,7 @@ impl Race {
         told("races", &names, rounds() as usize, began);
     }
 
-    /// Who begins, and how much earlier, is another in each round.
+    /// Starts both. Order and delay differ from round to round.
     fn start_both(&self, scene: &Scene, round: u64, what: &str) -> [Output; 2] {
         let order = if round.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         let early = scene.start(self.commands[order[0]]);

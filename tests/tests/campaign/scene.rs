@@ -14,9 +14,9 @@ const KILLER: &str = env!("CARGO_BIN_EXE_aggio-test-kill");
 /// Records of `torn`, and their bytes.
 const RECORDS: [&str; 2] = ["8", "700"];
 
-/// What everything is made of: `one`, `two` (containers), `nc` (a container with a netCDF file),
-/// `torn` (a container whose writers were killed), `file`, `other` (ordinary files), and
-/// `acknowledged`, of the writers of `torn`.
+/// The sources of all files: `one`, `two` (containers), `nc` (a container with a netCDF file),
+/// `torn` (a container of killed writers), `file`, `other` (ordinary files), and `acknowledged`, of
+/// the writers of `torn`.
 pub(crate) struct Scene {
     directory: Directory,
     tool: PathBuf,
@@ -60,7 +60,7 @@ impl Scene {
             if is_container(&path) && records.matches("w ").count() > 2 {
                 return;
             }
-            // What is left of it has a name that nobody knows.
+            // Its remains have names that cannot be predicted.
             for name in names_in(self.directory.path()) {
                 let path = self.path(&name);
                 if name == "torn" || name.starts_with(".aggio-") {
@@ -97,7 +97,7 @@ impl Scene {
         finish(self.start(words), &format!("{words:?}"))
     }
 
-    /// Runs it, killed at its system call `number`; what the killer says.
+    /// Runs it, killed at its system call `number`; returns the message of the killer.
     pub(crate) fn kill(&self, number: u64, words: &[&str]) -> String {
         let mut command = Command::new(KILLER);
         command.args(["--all", &number.to_string()]).arg(&self.tool);
@@ -106,8 +106,8 @@ impl Scene {
         told.trim().lines().last().unwrap_or_default().to_owned()
     }
 
-    /// What is called `name`, read by the `aggio` command: `None` if there is nothing, or if it
-    /// says that it is damaged.
+    /// The content of `name`, read by the `aggio` command: `None` if there is nothing, or if it is
+    /// reported as damaged.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let output = self.run(&["cat", &format!("@{name}")]);
         output.status.success().then_some(output.stdout)
@@ -133,7 +133,7 @@ impl Scene {
         names_in(&self.path(name))
     }
 
-    /// Nothing that the commands had no business with has changed.
+    /// Nothing has changed that the commands must not change.
     pub(crate) fn is_untouched(&self, what: &str) {
         for name in ["one", "two", "file", "other"] {
             assert!(self.read(name).as_ref() == Some(&content(name)), "{what}: {name} is another");
@@ -142,7 +142,7 @@ impl Scene {
         self.torn_is_whole(what);
     }
 
-    /// What was acknowledged is in `torn`, and each other record whole or not at all.
+    /// All acknowledged bytes are in `torn`, and each other record whole or not at all.
     pub(crate) fn torn_is_whole(&self, what: &str) {
         let bytes = self.read("torn").unwrap_or_else(|| panic!("{what}: torn cannot be read"));
         is_acknowledged(
@@ -192,7 +192,7 @@ pub(crate) fn finish(mut child: Child, what: &str) -> Output {
     let drain = |pipe: Option<Box<dyn std::io::Read + Send>>| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What cannot be read is missed by whoever compares it.
+            // The comparison of the bytes detects those that cannot be read.
             let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
             bytes
         })

@@ -1,4 +1,4 @@
-//! Another user of the machine, who may write to a directory that root works in.
+//! Another user of the machine, with write access to a directory that root works in.
 
 use crate::scene::{content, finish, store};
 use aggio_tests::{Directory, copy_program, factor, library, names_in, tool};
@@ -7,9 +7,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The other user, who is in no group of root's.
+/// The other user, in no group of root's.
 const OTHER: u32 = 4321;
-/// What only root may read.
+/// The content of a file that only root may read.
 const SECRET: &[u8] = b"only root may read this, and nobody may change it";
 
 /// A directory that the other user may write to, the library and the tool where he can load them,
@@ -194,7 +194,7 @@ fn a_link_that_is_swapped_in_is_never_written_through() {
         let arguments = commands[round % commands.len()];
         let output = place.root(arguments);
         place.is_secret_kept(&output, &format!("{arguments:?}: {output:?}"));
-        // Whatever it has made must not be in the attacker's way.
+        // Remove its result, which must not be in the attacker's way.
         let path = place.open.join("out");
         let is_ours = fs::symlink_metadata(&path).is_ok_and(|facts| facts.uid() == 0);
         if is_ours && path.is_dir() {
@@ -294,7 +294,7 @@ fn words_in_variables_that_are_long_or_hostile_do_no_harm() {
     assert_eq!(names_in(&place.open), [""; 0]);
 }
 
-/// Makes files in each way that they can be made, and prints what they are: 4 masks, 8 modes, 3
+/// Makes files in each way that they can be made, and prints their attributes: 4 masks, 8 modes, 3
 /// directories.
 const MODES: &str = r#"
 import os, stat

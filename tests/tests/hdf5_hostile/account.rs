@@ -1,10 +1,10 @@
-//! What a piece of work costs its thread: processor time, and the most memory at a time.
+//! The cost of a piece of work on its thread: processor time, and the most memory at a time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What something cost.
+/// The cost of a piece of work.
 #[derive(Debug)]
 pub(crate) struct Cost {
     pub(crate) time: Duration,
@@ -53,7 +53,7 @@ fn now() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Does some work, and tells what it cost.
+/// Does some work, and measures its cost.
 pub(crate) fn measured<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     let (before, started) = (BYTES.get().0, now());
     BYTES.set((before, before));

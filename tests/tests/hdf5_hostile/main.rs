@@ -10,7 +10,7 @@ use aggio_tests::{factor, parsers, repository};
 use make::{File, number};
 use std::time::Duration;
 
-/// What a file was found to be, by whom there is no name the file itself.
+/// The errors that the reader gives for a file, without the name of the file.
 fn told(source: &dyn Source) -> String {
     let (found, cost) = measured(|| Contents::read_unverified(source));
     assert!(cost.time < Duration::from_secs(1), "{cost:?}");
@@ -29,7 +29,7 @@ fn told_of(file: &File) -> String {
     told(&OneOf(&vec![("file".to_owned(), file.finish())], 0))
 }
 
-/// A file whose size is a number, with zeros behind its first bytes.
+/// A file of a given size, with zeros behind its first bytes.
 struct Sparse(Vec<u8>, u64);
 
 impl Source for Sparse {

@@ -1,9 +1,9 @@
 //! Makes HDF5 files of arbitrary parts; checksums are zeros, which nobody verifies here.
 
-/// A file whose objects are those of its root group.
+/// A file with all objects in its root group.
 pub(crate) struct File {
     bytes: Vec<u8>,
-    /// Half of the children of nodes of groups; 0 for what is usual.
+    /// Half of the children of nodes of groups; 0 for the usual number.
     pub(crate) nodes_of_groups: u16,
     /// The messages of the root group.
     pub(crate) root: Vec<u8>,
@@ -93,7 +93,7 @@ pub(crate) fn tree_of_chunks(level: u8, chunks: &[(u64, u64)]) -> Vec<u8> {
     node
 }
 
-/// A node of names, all of whose children are the same.
+/// A node of names with equal children.
 pub(crate) fn tree_of_names(level: u8, count: u16, child: u64) -> Vec<u8> {
     let mut node = [&b"TREE\x00"[..], &[level], &count.to_le_bytes(), &[0xFF; 16]].concat();
     let entry = [number(0), number(child)].concat();

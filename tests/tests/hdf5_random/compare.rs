@@ -1,4 +1,4 @@
-//! Compares what the reader finds in a file with what HDF5 found.
+//! Compares the results of the reader for a file with those of HDF5.
 
 use crate::truth::{self, Object, list, sum};
 use aggio_formats::hdf5::{Chunk, Contents, Dataset, Index, Layout, OneOf, Space, What};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// What there was in all files.
+/// The numbers of objects in all files.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     files: u64,
@@ -132,7 +132,7 @@ fn dataset(
     }
 }
 
-/// The places are those that HDF5's query of all chunks tells.
+/// The places are those that HDF5's query of all chunks returns.
 fn places(at: &str, chunks: &[Chunk], wanted: &Object) {
     if wanted.addresses.is_empty() {
         return;

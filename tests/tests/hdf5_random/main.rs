@@ -1,4 +1,4 @@
-//! Random HDF5 files: what the reader finds is what HDF5 itself finds, in old and new versions.
+//! Random HDF5 files: the reader finds the same as HDF5 itself, in old and new versions.
 
 mod compare;
 mod truth;
@@ -31,7 +31,7 @@ fn debian() -> Option<PathBuf> {
     Some(aggio_tests::compile_with(SOURCE, &mpi, &options).path)
 }
 
-/// Makes so many files, and compares each with what HDF5 told of it.
+/// Makes so many files, and compares each with HDF5's description of it.
 fn compare(generator: &Path, files: usize, options: &[&str], of: &str) -> Met {
     let began = Instant::now();
     let mut met = Met::default();
@@ -46,7 +46,7 @@ fn compare(generator: &Path, files: usize, options: &[&str], of: &str) -> Met {
         for number in first..first + count {
             compare::file(&place.path().join(format!("{number}.h5")), &mut met);
         }
-        // Debian's h5ls knows neither the newest formats nor what HDF5 2 writes.
+        // Debian's h5ls supports neither the newest formats nor the files of HDF5 2.
         if first % (20 * BATCH) == 1 && options.is_empty() && of != "HDF5 2" {
             listed(&place.path().join(format!("{first}.h5")));
         }

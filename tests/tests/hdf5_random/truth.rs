@@ -1,4 +1,4 @@
-//! What HDF5 told of a file, as `tests/programs/hdf5_random.c` writes it.
+//! HDF5's description of a file, as `tests/programs/hdf5_random.c` writes it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(crate) struct Truth {
     pub(crate) objects: BTreeMap<String, Object>,
 }
 
-/// What a path stands for: the first field of its line, and the others.
+/// The object at a path: the first field of its line, and the others.
 #[derive(Debug, Default)]
 pub(crate) struct Object {
     pub(crate) kind: String,

@@ -22,7 +22,7 @@ const STEP: usize = 8;
 /// The same for jobs that make many calls and wait for the disk.
 const STEP_OF_MAPPED: usize = 11;
 
-/// The job can be run again on what a kill left, and ends with everything.
+/// The job can be run again on the files of a killed one, and ends with everything.
 fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
     let said = writers.run(folder, records, NOBODY);
     assert!(said.starts_with("ended"), "{what}, again: {said}");
@@ -35,7 +35,7 @@ fn run_again(writers: &Writers, folder: &Path, records: Records, what: &str) {
     );
 }
 
-/// Who puts right what a kill left.
+/// The program that repairs the files after a kill.
 #[derive(Clone, Copy, Debug)]
 enum Mend {
     /// The next job.
@@ -44,7 +44,7 @@ enum Mend {
     Recover,
 }
 
-/// Kills the job, looks at what is left, runs it again; whether it had ended before.
+/// Kills the job, checks the files, runs it again; returns whether it had ended before.
 fn kill(writers: &Writers, records: Records, kill: Kill, mend: Mend) -> bool {
     let directory = Directory::new();
     let said = writers.run(directory.path(), records, kill);
@@ -64,7 +64,8 @@ fn kill(writers: &Writers, records: Records, kill: Kill, mend: Mend) -> bool {
 fn at_calls(writers: &Writers, records: Records, all: bool, step: usize) {
     let step = if factor() > 1 { 1 } else { step };
     for (kills, number) in (1..).step_by(step).enumerate() {
-        // Every third time the job meets what the kill left, else what was made of it.
+        // Every third time the job meets the files as the kill left them, else as a repair left
+        // them.
         let mend = [Mend::Nobody, Mend::Repair, Mend::Recover][kills % 3];
         if kill(writers, records, Kill { number, all }, mend) {
             assert!(number > 100, "the job makes more calls than {number}");

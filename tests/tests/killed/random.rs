@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// How many jobs are killed.
 const JOBS: u32 = 200;
 
-/// What each job is; `None` where there is no library to serve it.
+/// The program of each job; `None` if there is no library to serve it.
 fn writers(how: usize) -> Option<Writers> {
     match how {
         0 => Some(engine()),

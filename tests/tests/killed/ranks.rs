@@ -1,4 +1,4 @@
-//! MPI jobs that write a container, one rank of which is killed.
+//! MPI jobs that write a container while one rank is killed.
 
 use crate::verify::{content_of, fsck, verify};
 use crate::writers::Records;

@@ -11,8 +11,7 @@ use std::path::Path;
 /// How many ranks.
 pub(crate) const RANKS: u64 = 3;
 
-/// A netCDF file with so many records, each variable of which three ranks have written, a third
-/// each.
+/// A netCDF file with so many records; three ranks have written each variable, a third each.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,

@@ -16,13 +16,14 @@ const NAME: &str = "out.nc";
 /// A job that makes a set of two files.
 struct Job {
     layout: &'static str,
-    /// What is there before: the container, the files of a set, or both.
+    /// The files before: the container, the files of a set, or both.
     before: Directory,
-    /// What it adds: a file with the bytes that are there afterwards, and where the new ones begin.
+    /// The bytes that it adds: a file with the bytes that are there afterwards, and where the new
+    /// ones begin.
     adds: Option<(PathBuf, usize)>,
     /// The file that the set stands for then.
     wanted: Sample,
-    /// What the container may hold meanwhile.
+    /// The allowed content of the container meanwhile.
     allowed: Vec<Vec<u8>>,
 }
 
@@ -58,7 +59,7 @@ impl Job {
         Job { layout, before, adds: Some((file, from)), wanted, allowed }
     }
 
-    /// Runs it in `folder`; what `aggio-test-kill` says.
+    /// Runs it in `folder`; returns the message of `aggio-test-kill`.
     fn run(&self, folder: &Path, kill: Kill) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aggio-test-kill"));
         command.arg(kill.number.to_string()).arg(SEALER).args(self.arguments(folder));
@@ -76,7 +77,7 @@ impl Job {
         arguments
     }
 
-    /// Kills it at a call, looks at what is left, runs it again; whether it had ended before.
+    /// Kills it at a call, checks the files, runs it again; returns whether it had ended before.
     fn kill(&self, number: u64) -> bool {
         let directory = directory();
         copy(self.before.path(), directory.path());
@@ -87,7 +88,8 @@ impl Job {
         if is_container(&path) {
             assert!(self.allowed.contains(&read_container(&path)), "{what}: the container's bytes");
             if number.is_multiple_of(2) {
-                // Every other time the job meets what the kill left, else what a repair made of it.
+                // Every other time the job meets the files as the kill left them, else as a repair
+                // left them.
                 fsck_of(&path, &what);
             }
         } else {
@@ -100,7 +102,7 @@ impl Job {
         let again = again.expect("it starts");
         assert!(again.status.success() && again.stderr.is_empty(), "{what}, again: {again:?}");
         assert!(read_set(&path).as_ref() == Some(&self.wanted.bytes), "{what}, again");
-        // What the killed job had under names that nobody can know beforehand.
+        // Removes the killed job's files under names that cannot be predicted.
         let recovered = Command::new(aggio_tests::tool().expect("aggio"))
             .args(["recover", "--spool"])
             .args([directory.path(), directory.path()])
@@ -140,12 +142,12 @@ fn calls_of_a_start() -> u64 {
         .expect("it starts");
     let said = String::from_utf8_lossy(&killer.stdout);
     let calls: Option<u64> = said.split(' ').find_map(|word| word.parse().ok());
-    // Those that tell how it is used, and the end.
+    // Without the calls that print the usage, and those at the end.
     calls.expect("a number of calls") - 10
 }
 
-/// An empty directory, in memory where there is room: a job makes durable what it writes, and is
-/// run a thousand times.
+/// An empty directory, in memory where there is room: a job makes its files durable, and is run a
+/// thousand times.
 fn directory() -> Directory {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { Directory::below(memory) } else { Directory::new() }

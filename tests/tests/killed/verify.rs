@@ -1,4 +1,4 @@
-//! What must be there after a kill.
+//! Checks of the files after a kill.
 
 use crate::writers::Records;
 use agg_core::blob::{Check, Cleared, Container, check, clear, is_container, is_remain, recover};
@@ -8,8 +8,8 @@ use std::path::Path;
 
 thread_local! {
     /// After how many kills of this test bytes were kept aside: the other writer had changed the
-    /// file in the moment in which this one began or ended, and who of them changed it cannot be
-    /// known any more. The error says so, and `aggio recover --changed` writes them.
+    /// file in the moment in which this one began or ended, and the author of the change cannot be
+    /// determined any more. The error says so, and `aggio recover --changed` writes them.
     pub(crate) static ASIDE: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn verify(folder: &Path, records: Records, what: &str) {
     }
 }
 
-/// A check finds no damage, for a kill makes none; what it calls repairable it repairs, and then
-/// nothing is found. Neither changes what is in the file.
+/// A check finds no damage, for a kill makes none; it repairs everything that it calls repairable,
+/// and then finds nothing. Neither changes the content of the file.
 pub(crate) fn fsck(folder: &Path, what: &str) {
     let path = folder.join("data");
     if is_container(&path) {

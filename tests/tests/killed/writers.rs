@@ -4,7 +4,7 @@ use aggio_tests::{compile_plain, library};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What each of the two processes writes.
+/// The records of each of the two processes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records {
     /// How many.
@@ -25,7 +25,7 @@ impl Records {
     }
 }
 
-/// Who is killed, and at which of the job's system calls.
+/// The killed processes, and the system call of the job at which they are killed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kill {
     /// The call, counted from 1 over all processes.
@@ -37,10 +37,10 @@ pub(crate) struct Kill {
 /// Nobody is killed.
 pub(crate) const NOBODY: Kill = Kill { number: u64::MAX, all: false };
 
-/// A program that writes, and what it is run with.
+/// A program that writes, and its settings.
 pub(crate) struct Writers {
     program: PathBuf,
-    /// The library, and the variable whose rule names the data, with what follows its pattern.
+    /// The library, the variable with the rule for the data, and the text after its pattern.
     served: Option<(PathBuf, &'static str, &'static str)>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn engine() -> Writers {
     Writers { program: env!("CARGO_BIN_EXE_aggio-test-writers").into(), served: None }
 }
 
-/// An ordinary program, whose file is served as `variable` says.
+/// An ordinary program, with its file served by a rule in `variable`.
 pub(crate) fn ordinary(variable: &'static str, how: &'static str) -> Option<Writers> {
     let served = Some((library()?, variable, how));
     Some(Writers { program: compile_plain("two_writers.c", &[]), served })
@@ -62,7 +62,7 @@ pub(crate) fn mapping() -> Option<Writers> {
 }
 
 impl Writers {
-    /// Runs the job in `folder`; what `aggio-test-kill` says.
+    /// Runs the job in `folder`; returns the message of `aggio-test-kill`.
     pub(crate) fn run(&self, folder: &Path, records: Records, kill: Kill) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aggio-test-kill"));
         if kill.all {

@@ -1,5 +1,5 @@
-//! Mutants of the journal and the copy of a merge that was interrupted: whoever goes on with it
-//! gets the right bytes.
+//! Mutants of the journal and the copy of a merge that was interrupted: the next merge gets the
+//! right bytes.
 
 use super::{End, Random, alone, copy, mutate};
 use agg_core::blob::{Container, Create, Merge, merge};

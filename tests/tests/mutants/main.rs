@@ -1,6 +1,6 @@
-//! Mutants of containers, and of what else is kept: bits changed, parts cut, lengthened,
-//! exchanged, replaced and removed at random. Whoever reads one gets the right bytes, or an error
-//! that names the place; a check that calls it clean, or repairs it, is right.
+//! Mutants of containers, and of other stored state: bits changed, parts cut, lengthened,
+//! exchanged, replaced and removed at random. A reader gets the right bytes, or an error that names
+//! the place; a check that calls a mutant clean, or repairs it, is right.
 
 mod journals;
 mod spools;
@@ -90,9 +90,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes one part, or two; says what was done. What a killed writer has left loses nothing:
-/// where its logs end is written down nowhere, and a shorter one is what an earlier kill would
-/// have left.
+/// Changes one part, or two; returns a description. Changes after a kill lose nothing: the end of
+/// the logs is not recorded, and a shorter log is one that an earlier kill would have left.
 fn mutate(path: &Path, end: End, random: &mut Random) -> String {
     let parts = parts(path);
     let part = &parts[random.below(parts.len())];
@@ -206,7 +205,7 @@ fn mutants_of_containers_are_read_right_or_refused_with_the_place() {
         let checked = check(&path, &DATA);
         let clean = checked.as_ref().is_ok_and(|found| found.exit_code() == 0);
         assert!(!clean || all, "{what}: called clean");
-        // Whoever finishes what a crash left, or repairs, makes nothing right that is not.
+        // Completion after a crash, and a repair, make no wrong bytes valid.
         let sealed = Container::open(&path).and_then(|it| it.writer()).and_then(|it| it.close());
         drop(sealed);
         is_right_or_named(&path, content(&path, Verify::Always, 4096), model, &what);

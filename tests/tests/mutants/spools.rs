@@ -1,5 +1,5 @@
-//! Mutants of spool files: what is recovered from one are the bytes that were kept back, or an
-//! error names it and it stays.
+//! Mutants of spool files: recovery of one gives the bytes that were kept back, or an error names
+//! it and it stays.
 
 use super::{Random, alone};
 use agg_core::blob::{Container, Create};
@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// Spool files that one process leaves.
 const TOGETHER: usize = 40;
-/// What somebody else has written to files since.
+/// Bytes that another program has written to files since.
 const ANEW: &[u8] = b"somebody has written the file anew, and nothing of it may go";
 
 /// A directory in which a spool file was left.
@@ -91,7 +91,7 @@ fn place(random: &mut Random, len: usize) -> usize {
     }
 }
 
-/// Changes a spool file; says what was done.
+/// Changes a spool file; returns a description.
 fn mutate(spool: &Path, other: &Path, random: &mut Random) -> String {
     let file = File::options().read(true).write(true).open(spool).expect("a file");
     let len = file.metadata().expect("it is").len() as usize;
@@ -148,7 +148,7 @@ fn mutants_of_spools_give_the_bytes_that_were_kept_back_or_are_named_and_stay() 
     while number < count {
         let place = if memory.is_dir() { Directory::below(memory) } else { Directory::new() };
         let all = Left::many(place.path());
-        // The last one is what others are replaced by.
+        // The last one serves as the replacement for others.
         let Some((last, others)) = all.split_last() else { break };
         for left in others.iter().take(count - number) {
             number += 1;

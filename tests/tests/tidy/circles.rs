@@ -84,7 +84,7 @@ fn few_files_refer_to_each_other_in_a_circle() {
     none(circles(&root()));
 }
 
-/// A crate of files `a`, `b`, ... each of which uses the next one, and the last the first.
+/// A crate of files `a`, `b`, ...: each uses the next one, and the last the first.
 fn planted(label: &str, files: usize) -> Tree {
     let tree = Tree::new(label);
     tree.put("agg-core/base/Cargo.toml", "[package]\nname = \"aggio-base\"\n");

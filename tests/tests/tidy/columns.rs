@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Columns of a line at most.
 const COLUMNS: usize = 100;
 
-/// Documents that programs write from what they measure.
+/// Documents that programs write from measurements.
 const MEASURED: &str = "docs/benchmarks";
 
 /// Whether files of this name have lines of limited length.
@@ -16,7 +16,7 @@ fn is_limited(name: &str) -> bool {
     matches!(ending, "rs" | "c" | "h" | "cc" | "py" | "sh" | "toml" | "md") || name == "Makefile"
 }
 
-/// Every file below `folder` whose lines are limited.
+/// Collects every file below `folder` that has lines of limited length.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());

@@ -16,7 +16,7 @@ pub(crate) struct Module {
     pub(crate) paths: Vec<Parts>,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// What `use` calls by another or a shorter name, and where that leads.
+    /// Names that `use` defines or shortens, and their targets.
     imports: BTreeMap<String, Parts>,
     globs: Vec<Parts>,
     /// Names of items that it defines.
@@ -66,7 +66,7 @@ fn is_text(rest: &str) -> bool {
         && marks.trim_matches('#').is_empty()
 }
 
-/// The length of a text whose quote is at `quote`.
+/// The length of a text with its quote at `quote`.
 fn quoted(rest: &str, quote: usize) -> usize {
     let prefix = &rest[..quote];
     if prefix.contains('r') {
@@ -205,7 +205,7 @@ fn tree(
 }
 
 impl Crate {
-    /// Reads the crate whose root is the file `source`; files are named relative to `root`.
+    /// Reads the crate with the root file `source`; files are named relative to `root`.
     pub(crate) fn read(root: &Path, source: &Path) -> Self {
         let mut read = Self::default();
         read.file(root, source, None, true);

@@ -1,4 +1,4 @@
-//! What every byte must be: in the file, in memory, and where nobody may write.
+//! The expected value of every byte: in the file, in memory, and in places that must not change.
 
 use aggio_patterns::{Access, Layout, Pattern, Piece};
 use std::fs::File;
@@ -40,7 +40,7 @@ impl Buffer {
         &mut self.bytes[GUARD..end]
     }
 
-    /// Puts contiguous data where the layout wants them.
+    /// Puts contiguous data where the layout places them.
     pub(crate) fn scatter(&mut self, packed: &[u8]) {
         let memory = self.memory.clone();
         let (data, mut at) = (self.data(), 0);
@@ -87,7 +87,7 @@ pub(crate) fn packed(access: &Access) -> Vec<u8> {
     bytes
 }
 
-/// Writes this rank's part of a file of `span` bytes: what reads must find, or what lies there
+/// Writes this rank's part of a file of `span` bytes: the bytes that reads expect, or old bytes
 /// before a write.
 pub(crate) fn prepare(
     path: &str,
@@ -109,7 +109,7 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// Whether every rank's bytes are in the file, and in the holes what was there before.
+/// Whether the file has the bytes of all ranks, and the old bytes in the holes.
 pub(crate) fn verify_file(path: &str, pattern: &Pattern, ranks: u64) -> Result<(), String> {
     let mut bytes = std::fs::read(path).map_err(|why| format!("{path}: {why}"))?;
     let span = pattern.span(ranks);
@@ -143,7 +143,7 @@ mod tests {
 
     const RANKS: u64 = 3;
 
-    /// The file that all ranks leave, with what lay in the holes before.
+    /// The file that all ranks leave, with the old bytes in the holes.
     fn written(pattern: &Pattern) -> Vec<u8> {
         let mut file: Vec<u8> = (0..pattern.span(RANKS)).map(before).collect();
         for rank in 0..RANKS {

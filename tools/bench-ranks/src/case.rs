@@ -52,7 +52,7 @@ impl FromStr for Case {
     }
 }
 
-/// What is printed of a case.
+/// The printed results of a case.
 pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     pub(crate) limit: f64,
@@ -73,7 +73,8 @@ impl Display for Outcome {
     }
 }
 
-/// What warms up, and how often: implementations keep memory for several calls that may overlap.
+/// The case that warms up and the number of its calls: implementations keep memory for several
+/// calls that may overlap.
 const WARMING: (&str, u32) = ("collective:write:interleaved,piece=64K,bytes=8M", 4);
 
 /// Makes some collective calls that are not measured.
@@ -91,7 +92,7 @@ pub(crate) fn warm_up(job: &Job) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells whoever watches that the measured calls begin now.
+/// Prints that the measured calls begin now.
 pub(crate) fn announce(job: &Job, case: &str) {
     if job.rank() == 0 {
         println!("start {case}");
@@ -99,7 +100,7 @@ pub(crate) fn announce(job: &Job, case: &str) {
 }
 
 impl Case {
-    /// Runs the case once; `text` is its name in what is printed.
+    /// Runs the case once; `text` is its printed name.
     pub(crate) fn run(&self, text: &str, job: &Job) -> Result<Outcome, String> {
         if let Some(count) = self.pattern.opens() {
             return crate::opens::run(text, self.operation, count, job);

@@ -19,7 +19,7 @@ pub(crate) enum Before {
     Sized,
     /// Bytes that a write must not leave, and must leave in holes.
     Old,
-    /// What a read must find.
+    /// The bytes that a read expects.
     Written,
 }
 

@@ -19,7 +19,7 @@
 //! `done CASE seconds=S limit=L [hidden=H] [requests=N]`; seconds are those of the data calls
 //! alone, from when the first rank begins until the last one is done. `hidden` is the part of the
 //! shorter of I/O and computation that overlapping hid, and `requests` how far the numbers of reads
-//! and writes in FILE grew, where a file system tells them. With `--presized` files that are
+//! and writes in FILE grew, where a file system counts them. With `--presized` files that are
 //! written have their final size before. A wrong byte, within the pattern or beside it, in the file
 //! or in memory, ends the job.
 
@@ -38,7 +38,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use std::process::ExitCode;
 
-/// What all cases of a job need to know.
+/// The job in which all cases run.
 struct Job {
     world: SimpleCommunicator,
     directory: String,

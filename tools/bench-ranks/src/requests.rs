@@ -1,4 +1,4 @@
-//! How many requests a file system has seen, where it tells.
+//! The number of requests that a file system has counted, if it counts them.
 
 /// The reads and writes counted in a file of `NAME NUMBER` lines; other names are other requests.
 pub(crate) fn seen(path: Option<&String>) -> Result<u64, String> {

@@ -29,10 +29,10 @@ impl Case {
     }
 }
 
-/// What is measured of a kind of pattern: method and operation.
+/// The methods and operations that are measured for a kind of pattern.
 ///
 /// Independent access to the smallest pieces is left out: it takes the native implementations
-/// minutes. What is overlapped is what programs overlap, large pieces.
+/// minutes. Overlap is measured with large pieces, as in real programs.
 fn methods(kind: &Kind) -> Vec<(&'static str, &'static str)> {
     let mut methods = vec![("collective", "write")];
     if matches!(kind, Kind::Opens { .. }) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// For making files, taking the limit and verifying, which are not measured.
 const PREPARATION: Duration = Duration::from_secs(300);
 
-/// What a job told of its cases, by their index.
+/// The results of a job's cases, by their index.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Told {
     pub(crate) done: Vec<Measurement>,
@@ -20,7 +20,7 @@ pub(crate) struct Told {
     pub(crate) failure: Option<Failure>,
 }
 
-/// Starts a job whose processes [`end`] finds, with pipes for what it prints.
+/// Starts a job with pipes for its output, and marks its processes, so that [`end`] finds them.
 pub(crate) fn start(command: &mut Command, scratch: &Path) -> Result<Child, String> {
     command
         .env(aggio_tests::MARK, scratch)
@@ -80,7 +80,7 @@ pub(crate) fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What was read before an error is worth showing as well.
+            // Show the bytes that were read before an error, too.
             let _ = stream.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()

@@ -8,7 +8,7 @@
 //!
 //! Every round runs one job for each server, so that drifts of the machine hit all of them. A job
 //! runs every case once, each beside the limit of the same bytes, and verifies the data. The tables
-//! show medians over the rounds. A case that takes too long or fails is told as that and not
+//! show medians over the rounds. A case that takes too long or fails is reported as such and not
 //! repeated; losing cases stay in the tables.
 
 mod applications;
@@ -67,7 +67,7 @@ struct Arguments {
     /// A pattern file to use everywhere instead of the standard ones.
     #[arg(long)]
     patterns: Option<PathBuf>,
-    /// Only patterns whose names begin like this.
+    /// Only patterns with names that begin like this.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these methods: collective, independent, overlap, overlap-test.
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Becomes true when somebody wants the program to end; mounts and jobs are cleaned up first.
+/// Becomes true when a signal asks the program to end; mounts and jobs are cleaned up first.
 fn interruption() -> Result<Arc<AtomicBool>, String> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

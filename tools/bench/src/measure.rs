@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 /// Rounds of a case that is slower than the user has patience for.
 const ROUNDS_OF_SLOW_CASES: usize = 3;
 
-/// What all jobs of a run share.
+/// The state that all jobs of a run share.
 struct Run<'a> {
     arguments: &'a Arguments,
     interrupted: &'a AtomicBool,

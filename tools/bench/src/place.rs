@@ -78,7 +78,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What a killed job left is removed with it; the next run uses another name.
+        // Removes the files of a killed job, too; the next run uses another name.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What was measured, and the ratios that are drawn from it.
+//! Measurements, and the ratios computed from them.
 
 use crate::cases::Case;
 use crate::server::{SERVERS, Server};

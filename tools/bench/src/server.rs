@@ -1,4 +1,4 @@
-//! Who serves the MPI-IO calls of a job.
+//! The implementations that serve the MPI-IO calls of a job.
 
 use std::path::Path;
 use std::process::Command;
@@ -125,7 +125,7 @@ impl Server {
     }
 }
 
-/// The servers that are wanted and whose MPI has a program; an unknown name is an error.
+/// The wanted servers with a program for their MPI; an unknown name is an error.
 pub(crate) fn selected(
     names: &[String],
     has_program: impl Fn(Mpi) -> bool,

@@ -1,4 +1,4 @@
-//! The slow file system: mounted while it is measured, unmounted whatever happens.
+//! The slow file system: mounted while it is measured, and always unmounted.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -33,7 +33,7 @@ impl SlowMount {
             .map_err(|why| format!("{}: {why}", program.display()))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            // An error leaves the line empty, which is told below.
+            // An error leaves the line empty, which is reported below.
             let _ = BufReader::new(stdout).read_line(&mut line);
         }
         let mount = SlowMount { child, directory, backing };
@@ -49,7 +49,7 @@ impl SlowMount {
         &self.directory
     }
 
-    /// The file that tells its requests.
+    /// The file with the numbers of its requests.
     pub(crate) fn requests(&self) -> PathBuf {
         self.directory.join(".requests")
     }

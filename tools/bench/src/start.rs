@@ -1,4 +1,4 @@
-//! What the library costs a process that has no business with it: milliseconds at start.
+//! The cost of the library for a process that does not use it: milliseconds at start.
 
 use crate::results::median;
 use std::fmt::Write as _;

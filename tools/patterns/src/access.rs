@@ -1,4 +1,4 @@
-//! What one rank does: its view of the file, its memory, and its calls.
+//! The access of one rank: its view of the file, its memory, and its calls.
 
 use crate::layout::{Layout, Piece};
 

@@ -1,4 +1,4 @@
-//! The kinds of patterns and what each of them gives a rank.
+//! The kinds of patterns, and the bytes that each of them gives a rank.
 
 use crate::access::{Call, View};
 use crate::grid::{block, dims_create};
@@ -14,7 +14,8 @@ pub enum Order {
     Fortran,
 }
 
-/// Who owns which bytes. The crate's first page says what each kind means; all sizes are in bytes.
+/// The distribution of bytes among ranks. The crate's first page explains each kind; all sizes are
+/// in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -72,8 +73,8 @@ impl Kind {
         }
     }
 
-    /// Bytes from the start of the file to the end of what `ranks` ranks own, the holes behind the
-    /// last pieces included.
+    /// Bytes from the start of the file to the end of the pieces of `ranks` ranks, the holes behind
+    /// the last pieces included.
     pub(crate) fn span(&self, ranks: u64) -> u64 {
         match *self {
             Kind::Contiguous { bytes } => share(bytes, 1, ranks) * ranks,

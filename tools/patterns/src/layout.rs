@@ -20,7 +20,8 @@ pub struct Dimension {
     pub start: u64,
 }
 
-/// Bytes in a certain order, their offsets relative to a start that the user of the layout knows.
+/// Bytes in a certain order, their offsets relative to a start that the user of the layout
+/// provides.
 ///
 /// Every variant corresponds to one MPI type constructor.
 #[derive(Clone, Debug, PartialEq, Eq)]

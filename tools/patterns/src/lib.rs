@@ -7,10 +7,10 @@
 //! ```
 //!
 //! The benchmark makes MPI datatypes of an [`Access`], a simulation makes the engine's trees of it;
-//! both read the same pattern files. Nothing here knows MPI, and no rank needs to ask another one:
-//! an access is a function of two numbers.
+//! both read the same pattern files. This crate does not use MPI, and no rank needs data of another
+//! one: an access is a function of two numbers.
 //!
-//! | text | who owns what |
+//! | text | the bytes of each rank |
 //! |---|---|
 //! | `contiguous,bytes=N` | rank r the r-th part of the file |
 //! | `interleaved,piece=N,bytes=N` | pieces dealt to the ranks in turn |
@@ -22,10 +22,10 @@
 //! | `random,slot=N,bytes=N[,seed=N]` | pieces of random length at random places, half of the bytes untouched |
 //! | `opens,count=N` | nothing: the file is opened and closed N times |
 //!
-//! `bytes` is what all ranks move together; each of them gets the same share, rounded down to whole
-//! pieces but at least one. Numbers take K, M and G. `memory=` says how the data lie in memory:
-//! `blocks:SIZE:GAP`, `split:FIRST:GAP` (a gap after the first FIRST bytes), or for `blocks`
-//! patterns `ghost:N` (N ghost cells around the local array).
+//! `bytes` is the number of bytes that all ranks move together; each of them gets the same share,
+//! rounded down to whole pieces but at least one. Numbers take K, M and G. `memory=` says how the
+//! data lie in memory: `blocks:SIZE:GAP`, `split:FIRST:GAP` (a gap after the first FIRST bytes), or
+//! for `blocks` patterns `ghost:N` (N ghost cells around the local array).
 
 mod access;
 mod grid;

@@ -1,4 +1,4 @@
-//! A pattern: what happens in the file, and where the data lie in memory.
+//! A pattern: the accesses to the file, and the layout of the data in memory.
 
 use crate::access::Access;
 use crate::kind::Kind;
@@ -16,7 +16,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Who owns which bytes of the file.
+    /// The distribution of the bytes of the file among ranks.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -26,7 +26,7 @@ impl Pattern {
         self.memory
     }
 
-    /// What `rank` of `ranks` does.
+    /// The access of `rank` of `ranks`.
     ///
     /// # Panics
     ///

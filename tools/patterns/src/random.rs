@@ -1,4 +1,4 @@
-//! Pieces of random length at random places, the same ones whoever computes them.
+//! Pieces of random length at random places, the same on every rank.
 
 use crate::layout::Piece;
 

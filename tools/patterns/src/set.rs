@@ -11,7 +11,7 @@ pub struct Entry {
     pub pattern: Pattern,
 }
 
-/// Reads a pattern file: lines of `NAME PATTERN`; what follows a `#` is a remark.
+/// Reads a pattern file: lines of `NAME PATTERN`; text after a `#` is a remark.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ pub(super) struct Assembly<'a> {
     pub(super) unfinished: &'a Unfinished,
 }
 
-/// What is done with a window, with memory for its bytes.
+/// An action on a window, with memory for its bytes.
 type Act<'a> = dyn Fn(&Range<u64>, &mut Vec<u8>) -> Result<(), String> + Sync + 'a;
 
 impl Assembly<'_> {
@@ -56,8 +56,8 @@ impl Assembly<'_> {
         made.publish(self.replace).map_err(refused)
     }
 
-    /// Does something with each window, on several threads; `done` is what is done before, and what
-    /// is at the end.
+    /// Calls `act` for each window, on several threads. The progress begins at `done.start` and
+    /// ends at `done.end`.
     fn each_window(&self, of: &Logical, done: Range<u64>, act: &Act<'_>) -> Result<(), String> {
         let (windows, failure) = (Mutex::new(of.windows()), Mutex::new(None));
         let count = AtomicU64::new(done.start);

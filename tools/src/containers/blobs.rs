@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 /// How a set is written.
 pub(super) struct Writing<'a> {
     pub(super) threads: usize,
-    /// Whether the set is compared with what it was made of before its files get their names.
+    /// Whether the set is compared with its source before its files get their names.
     pub(super) verify: bool,
     /// Whether files that have the names already are replaced.
     pub(super) replace: bool,
@@ -120,7 +120,7 @@ impl Writing<'_> {
         made: &[Output<'_>],
     ) -> Result<()> {
         let (next, done, failure) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
-        // The tables, and what every file has, are more than the file itself has.
+        // The tables and headers of the files add bytes that the source does not have.
         let written = |bytes: u64| {
             let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
             (self.progress)(done.min(from.size()), self.total(from));
@@ -183,9 +183,9 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Gives the files their names, the first file's last: without it there is no set. If one
-    /// cannot have its name, no new one stays. Who does the same with another set of this name
-    /// waits.
+    /// Gives the files their names, the first file's last: without it there is no set. If a file
+    /// cannot get its name, the new ones are removed. Another process that names the files of the
+    /// same set waits.
     fn name_all(
         &self,
         to: &Path,
@@ -196,7 +196,7 @@ impl Writing<'_> {
         for (subfile, (name, made)) in names.iter().zip(made).enumerate().rev() {
             if let Err(why) = made.publish(self.replace) {
                 for named in names.iter().skip(subfile + 1).filter(|_| !self.replace) {
-                    // What is told is why there is no set.
+                    // The error to report is the reason why there is no set.
                     let _ = std::fs::remove_file(named);
                 }
                 return Err(not_made(name, &why));

@@ -39,7 +39,7 @@ impl Arguments {
                 Err(why) => answer.findings.push(format!("cat: {why}")),
             }
         };
-        // A bar among what is written to a terminal would spoil it.
+        // A progress bar would spoil output to a terminal.
         if std::io::stdout().is_terminal() {
             self.paths.iter().for_each(|path| write(path, &|_| ()));
         } else {
@@ -55,7 +55,7 @@ impl Arguments {
         self.length.unwrap_or(u64::MAX).min(size.saturating_sub(self.offset))
     }
 
-    /// Whether there is still somebody who reads.
+    /// Writes a file to standard output; returns whether that still has a reader.
     fn write_out(&self, path: &Path, tell: &(dyn Fn(u64) + Sync)) -> Result<bool, String> {
         if (self.offset, self.length) == (0, None)
             && let Some(set) = set_at(path, self.sets)?
@@ -87,7 +87,7 @@ impl Arguments {
     }
 }
 
-/// Writes bytes to standard output; whether there is still somebody who reads.
+/// Writes bytes to standard output; returns whether that still has a reader.
 fn put(bytes: &[u8]) -> Result<bool, String> {
     let mut output = std::io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {

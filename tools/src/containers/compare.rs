@@ -1,4 +1,4 @@
-//! What differs between two netCDF files: dimensions, attributes, variables, values.
+//! Differences between two netCDF files: dimensions, attributes, variables, values.
 
 use crate::progress::Progress;
 use aggio_formats::cdf::{Attribute, Header, Variable};
@@ -7,7 +7,7 @@ use aggio_formats::{Logical, Slab};
 /// Bytes of a variable that are compared at a time.
 const PIECE: u64 = 4 << 20;
 
-/// Names, each with what is told of it.
+/// Names, each with its description.
 type Told = Vec<(String, String)>;
 
 /// All differences, one line each; of values the first of each variable.
@@ -45,7 +45,7 @@ pub(super) fn differences(
     Ok(found)
 }
 
-/// What is told of a variable besides its name: type and dimensions.
+/// The description of a variable besides its name: type and dimensions.
 fn kind(header: &Header, variable: &Variable) -> String {
     let names = variable.dimensions.iter().filter_map(|id| header.dimensions.get(*id));
     let names: Vec<String> = names.map(|one| one.name.to_string()).collect();

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// What stands for standard output.
+/// The name of standard output.
 const STANDARD_OUTPUT: &str = "-";
 
 /// Where bytes go.
@@ -25,13 +25,13 @@ pub(super) enum Destination {
 impl Destination {
     /// That of the name `to`; a device that stores blocks is written to only with `force`.
     ///
-    /// What is opened is what was looked at, whatever gets its name meanwhile.
+    /// The opened file is the inspected one, even if another file gets its name meanwhile.
     pub(super) fn of(to: &Path, force: bool) -> std::result::Result<Self, String> {
         let told = |why: Error| at(to, why);
         if to.as_os_str() == STANDARD_OUTPUT {
             return standard_output().map(Destination::Stream).map_err(told);
         }
-        // What does not exist, and a link to that, is looked at by whoever makes the file.
+        // A missing file, or a link to one, is checked when the file is made.
         let Some((found, is_link)) = look(to).map_err(told)? else { return Ok(Destination::File) };
         let facts = found.metadata().map_err(told)?;
         let kind = facts.file_type();
@@ -52,8 +52,8 @@ impl Destination {
     }
 }
 
-/// What has the name, unopened, and whether the name is a symbolic link to it, which is followed if
-/// it is this user's or root's; `None` if nothing has the name.
+/// The file of this name, unopened, and whether the name is a symbolic link to it, which is
+/// followed if it is this user's or root's; `None` if there is no file of this name.
 fn look(to: &Path) -> Result<Option<(File, bool)>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let opened = |path: &Path, flags| match rustix::fs::open(path, flags, Mode::empty()) {
@@ -76,7 +76,7 @@ fn look(to: &Path) -> Result<Option<(File, bool)>> {
     Ok(found.map(|found| (found, true)))
 }
 
-/// Opens what was looked at.
+/// Opens the inspected file.
 fn open(found: &File) -> Result<File> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());

@@ -1,4 +1,4 @@
-//! What is known about a path: a container, a set of netCDF files, or a file as it is.
+//! Facts about a path: a container, a set of netCDF files, or a file as it is.
 
 use super::{at, hdf5, netcdf, sets};
 use agg_core::blob::{Container, is_container};
@@ -10,11 +10,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file, or what looks like one.
+/// A file, or an object that looks like one.
 pub(super) struct Facts {
     pub(super) path: PathBuf,
     pub(super) kind: &'static str,
-    /// What `ls` writes in front of the mode; containers and sets are ordinary files there.
+    /// The letter in front of the mode in `ls`; containers and sets are ordinary files there.
     letter: char,
     pub(super) size: u64,
     pub(super) mode: u32,
@@ -26,13 +26,13 @@ pub(super) struct Facts {
     /// Bytes that the file system moves at a time, as far as it says so.
     pub(super) unit: u64,
     pub(super) blob: Option<Blob>,
-    /// What is in it, if it is a set of netCDF files, or was looked into.
+    /// Its content, if it is a set of netCDF files, or was looked into.
     pub(super) netcdf: Option<Logical>,
-    /// What is in it, if it is an HDF5 file and was looked into.
+    /// Its content, if it is an HDF5 file and was looked into.
     pub(super) hdf5: Option<Contents>,
 }
 
-/// What only a container has.
+/// Facts that only containers have.
 pub(super) struct Blob {
     pub(super) generation: u64,
     pub(super) sealed: bool,
@@ -40,7 +40,7 @@ pub(super) struct Blob {
 }
 
 impl Facts {
-    /// What is at `path`; a symbolic link is itself.
+    /// The facts of the object at `path`; a symbolic link is itself.
     pub(super) fn of(path: &Path) -> Result<Self, String> {
         Self::with(path, sets::Flags::default())
     }
@@ -133,7 +133,7 @@ impl Facts {
         }
     }
 
-    /// The facts; `chunks` says whether each chunk of an HDF5 file is told.
+    /// The facts; `chunks` says whether to list each chunk of an HDF5 file.
     pub(super) fn as_json(&self, chunks: bool) -> Value {
         let mut object = json!({
             "path": self.path.display().to_string(),

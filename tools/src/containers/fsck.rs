@@ -1,4 +1,4 @@
-//! `aggio fsck`: whether containers are whole, and what can be done if not.
+//! `aggio fsck`: checks whether containers are whole, and names the remedy if not.
 
 use super::{at, stored};
 use crate::{Answer, exit, progress};
@@ -29,15 +29,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A container and what was found.
+/// A container and its findings.
 type Checked = (PathBuf, Result<Findings, String>);
 
-/// What there is at or below a path.
+/// The objects at or below a path.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) containers: Vec<PathBuf>,
-    /// What no user has named: files and containers on their way, containers whose names were
-    /// removed.
+    /// Objects that no user has named: files and containers on their way, and containers that have
+    /// lost their names.
     pub(super) remains: Vec<PathBuf>,
     /// Copies that a merge with `--resume` can go on with.
     copies: Vec<PathBuf>,
@@ -124,7 +124,7 @@ pub(super) fn containers(path: &Path) -> Result<Found, String> {
     Ok(found)
 }
 
-/// What is said of something that no user has named.
+/// The message about an object that no user has named.
 fn remain(path: &Path) -> String {
     let what = match path.file_name().is_some_and(is_aside) {
         true => "what is left while names changed; `aggio recover` gives it its own again",
@@ -133,13 +133,13 @@ fn remain(path: &Path) -> String {
     format!("{}: repairable: {what} if nobody has it open\n", path.display())
 }
 
-/// What is said of a copy that `aggio merge --resume` has left on purpose.
+/// The message about a copy that `aggio merge --resume` has left on purpose.
 fn copy(path: &Path) -> String {
     format!("{}: clean: `aggio merge --resume` goes on with it\n", path.display())
 }
 
-/// A directory whose manifest is unreadable, or gone while its logs are there, is what this command
-/// is for.
+/// Whether a directory looks like a container. Its manifest may be unreadable, or gone while its
+/// logs are there: this command has to check such directories, too.
 fn looks_like_one(path: &Path) -> bool {
     let has = |name: &str| path.join(name).symlink_metadata().is_ok();
     is_container(path) || has(agg_core::blob::MANIFEST) || has("order")

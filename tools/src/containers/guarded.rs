@@ -1,16 +1,16 @@
-//! Commands that make files: what is unfinished goes away, whatever ends the process.
+//! Commands that make files: unfinished files are removed, even if a signal ends the process.
 
 use agg_core::output::Unfinished;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Does something that makes files. A signal that asks the process to end removes what is
-/// unfinished first, unless the process ignores it, as `nohup` has it; a file that would be longer
-/// than files may be is an error of the write.
+/// Calls `act`, which makes files. A signal that asks the process to end first removes unfinished
+/// files, unless the process ignores the signal, as under `nohup`; a file that would be longer than
+/// files may be is an error of the write.
 ///
 /// # Errors
-/// What `act` returns; if signals cannot be caught.
+/// The error of `act`; if signals cannot be caught.
 pub(super) fn guarded<T>(act: impl FnOnce(&Unfinished) -> Result<T, String>) -> Result<T, String> {
     let unfinished = Arc::new(Unfinished::new());
     let told = |why: std::io::Error| format!("signals: {why}");

@@ -1,4 +1,4 @@
-//! What an HDF5 file holds and where, as text and as JSON.
+//! The content of an HDF5 file and its places, as text and as JSON.
 
 use super::hdf5_advice;
 use super::in_container::InContainer;
@@ -24,7 +24,7 @@ fn read(files: &dyn Files) -> Result<Option<Contents>, String> {
     of_source(&OneOf(files, 0))
 }
 
-/// What a file holds, if it is an HDF5 file.
+/// The content of a file, if it is an HDF5 file.
 pub(super) fn of_source(source: &dyn Source) -> Result<Option<Contents>, String> {
     let found = match is_hdf5(source) {
         Ok(true) => Contents::read(source).map(Some),
@@ -34,7 +34,7 @@ pub(super) fn of_source(source: &dyn Source) -> Result<Option<Contents>, String>
     found.map_err(|why| why.to_string())
 }
 
-/// What is damaged in a file; what is only not supported is none of it.
+/// The damage in a file; unsupported objects are not damage.
 pub(super) fn problems(found: &Contents) -> impl Iterator<Item = String> {
     found.objects.iter().filter_map(|object| match &object.what {
         What::Unknown(why) if why.kind != Kind::Unsupported => Some(printable(&why.to_string())),

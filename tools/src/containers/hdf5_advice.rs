@@ -1,4 +1,4 @@
-//! Advice on the layout of HDF5 files: what costs time or space, and the call that avoids it.
+//! Advice on the layout of HDF5 files: the waste of time or space, and the call that avoids it.
 
 use aggio_formats::hdf5::{Allocation, Chunked, Chunks, Contents, Dataset, Fill, Layout, What};
 
@@ -16,7 +16,8 @@ const FILLED: u64 = 1 << 20;
 
 /// Each piece of advice, with the path of the dataset in front.
 ///
-/// `unit` is what the file system moves at a time, in bytes: the stripe of a parallel one.
+/// `unit` is the number of bytes that the file system moves at a time: the stripe of a parallel
+/// one.
 pub(super) fn all(found: &Contents, unit: u64) -> Vec<String> {
     let mut advice = Vec::new();
     for object in &found.objects {

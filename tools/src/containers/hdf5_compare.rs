@@ -1,4 +1,4 @@
-//! What differs between two HDF5 files: the tree, types, shapes, attributes, values.
+//! Differences between two HDF5 files: the tree, types, shapes, attributes, values.
 
 use super::hdf5_filters;
 use super::hdf5_meaning::Meaning;
@@ -18,7 +18,7 @@ pub(super) struct Side<'a> {
     paths: HashMap<u64, String>,
 }
 
-/// What was found: differences, and what could be compared in part only.
+/// Differences, and notes about objects that could be compared in part only.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) differences: Vec<String>,
@@ -33,7 +33,7 @@ impl Found {
 }
 
 impl<'a> Side<'a> {
-    /// Reads what a file holds.
+    /// Reads the content of a file.
     ///
     /// # Errors
     /// If some of it cannot be read or is not supported, which is named.
@@ -96,7 +96,7 @@ pub(super) fn differences(
     Ok(found)
 }
 
-/// What a name stands for; of links also where they lead.
+/// The kind of an object; of links also their target.
 fn kind(object: &Object) -> String {
     match &object.what {
         What::Group => "group".into(),
@@ -230,7 +230,7 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// Compares what is found where nothing is stored, unless `all` is.
+    /// Compares the fill values, unless `all` elements are stored.
     fn fill(
         &self,
         of: &aggio_formats::hdf5::Type,

@@ -47,7 +47,8 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     if found.len() > most { Err("deflate: more bytes than a chunk".into()) } else { Ok(found) }
 }
 
-/// Bytes of equal rank in their elements stand together; what is no whole element is as it was.
+/// Undoes the shuffle filter: bytes of equal rank in their elements stand together; an incomplete
+/// element at the end is unchanged.
 fn unshuffle(bytes: &[u8], element: usize) -> Vec<u8> {
     let count = bytes.len().checked_div(element).unwrap_or(0);
     let mut found = bytes.to_vec();

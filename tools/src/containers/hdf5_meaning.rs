@@ -1,16 +1,17 @@
-//! What stored values of HDF5 mean: lists are what the heaps hold, references are paths.
+//! The meaning of stored values of HDF5: lists are their elements in the heaps, references are
+//! paths.
 
 use aggio_formats::hdf5::{Details, Type};
 use std::collections::{BTreeMap, HashMap};
 
-/// An object whose types and attributes are compared.
+/// An object with types and attributes to compare.
 pub(super) struct Meaning<'a> {
     pub(super) details: Details<'a>,
     /// The path of each object header.
     pub(super) paths: &'a HashMap<u64, String>,
 }
 
-/// An attribute: its type and shape, and what its value means.
+/// An attribute: its type and shape, and the meaning of its value.
 type Told = (String, Vec<u8>);
 
 impl<'a> Meaning<'a> {
@@ -38,7 +39,7 @@ impl<'a> Meaning<'a> {
         Ok(all)
     }
 
-    /// What an element means.
+    /// The meaning of an element.
     pub(super) fn value(&mut self, of: &Type, element: &[u8]) -> Result<Vec<u8>, String> {
         let mut value = Vec::new();
         self.add(of, element, &mut value)?;

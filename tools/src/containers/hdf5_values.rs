@@ -1,4 +1,4 @@
-//! The elements of an HDF5 dataset, whatever its layout.
+//! The elements of an HDF5 dataset of any layout.
 
 use super::hdf5_filters;
 use aggio_formats::hdf5::{Chunks, Dataset, Details, Fill, Layout, Source};
@@ -119,7 +119,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// What two parts have in common, which begins in both.
+/// The intersection of two parts that overlap.
 fn common(one: &Part, other: &Part) -> Part {
     let each = one.start.iter().zip(&one.count).zip(other.start.iter().zip(&other.count));
     let (start, count) = each

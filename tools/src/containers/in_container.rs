@@ -1,4 +1,4 @@
-//! The file in a container, as a netCDF file and as what a set is made of.
+//! The file in a container, as a netCDF file and as the source of a set.
 
 use super::at;
 use agg_core::Extent;
@@ -9,7 +9,7 @@ use aggio_formats::{Error, Kind, Logical, Result, plain};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Bytes of the file of which the writers are found at a time.
+/// Bytes of the file for which the writers are looked up at a time.
 const WINDOW: u64 = 8 << 20;
 
 /// A container as the only file of a list.
@@ -41,7 +41,7 @@ impl InContainer {
         Ok(InContainer { name: path.display().to_string(), reader, mode, logs })
     }
 
-    /// What the netCDF file in it holds; none if it is no such file.
+    /// The content of the netCDF file in it; `None` if it is no such file.
     pub(super) fn into_netcdf(self) -> std::result::Result<Option<Logical>, String> {
         let name = self.name.clone();
         plain::open(Box::new(self), &name).map_err(|why| why.to_string())
@@ -52,7 +52,7 @@ impl InContainer {
         Error { file: self.name.clone(), kind, what: why.to_string() }
     }
 
-    /// What each log has of the file, in its order; a writer is a log by its place among all.
+    /// The parts of the file in the logs, in file order; a writer is a log by its place among all.
     pub(super) fn owned(&self) -> impl Iterator<Item = Result<Owned>> {
         let (size, mut place) = (self.reader.size(), 0);
         let windows = std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! `aggio index`: brings a container up to date for readers, and tells what it consists of.
+//! `aggio index`: brings a container up to date for readers, and prints its composition.
 
 use super::{at, stored};
 use crate::{Answer, progress};
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What a container consists of.
+/// The composition of a container.
 struct Told {
     size: u64,
     generation: u64,
@@ -61,7 +61,8 @@ impl Arguments {
         let told = |why: agg_core::Error| at(path, why);
         let container = Container::open(path).map_err(told)?;
         if !self.dry_run {
-            // Whoever closes last seals; while others write this changes nothing.
+            // The last process that closes a container seals it; while others write this changes
+            // nothing.
             container.writer().and_then(agg_core::blob::Writer::close).map_err(told)?;
         }
         let reader = container.reader().map_err(told)?;
@@ -94,7 +95,7 @@ impl Arguments {
 }
 
 impl Told {
-    /// Counts a hole; what follows another one belongs to it.
+    /// Counts a hole; a hole directly behind another one belongs to it.
     fn add_hole(&mut self, hole: Extent) {
         if hole.is_empty() {
             return;

@@ -14,7 +14,7 @@ use aggio_formats::{Logical, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// What a container or a set becomes.
+/// The format of the new file or set.
 #[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum To {
     /// The file as it is
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// The file that is made, or the name that the set stands for; it appears when it is complete.
     /// FIFOs and devices are written to, and - is standard output
     file: PathBuf,
-    /// What is made
+    /// The kind of file to make
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     to: To,
     /// Files of the new set; by default one for a container, and for a set as many as it has
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Replace the file, or files of the set, if there are some
     #[arg(short, long)]
     force: bool,
-    /// Keep what is copied if the run is interrupted, and go on with what such a run has kept;
+    /// Keep the copied bytes if the run is interrupted, and go on with those of an interrupted run;
     /// for a container that becomes a file as it is
     #[arg(long)]
     resume: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     sets: sets::Flags,
 }
 
-/// A set as what another is made of.
+/// A set as the source of another one.
 struct OfSet<'a>(&'a Logical);
 
 impl Content for OfSet<'_> {
@@ -73,7 +73,7 @@ impl Content for OfSet<'_> {
     }
 }
 
-/// What each writer has, the writers of each file, and what set is made of them.
+/// The parts of all writers, the writers of each file, and the kind of the new set.
 type Parts<'a> = (&'a mut dyn Iterator<Item = Result<Owned>>, &'a [Vec<u32>], Kind);
 
 /// `0..writers` in so many groups of nearly the same size.
@@ -103,7 +103,7 @@ impl Arguments {
         }
     }
 
-    /// What cannot be done with something that takes bytes one after the other.
+    /// An option or kind that needs an ordinary file, not a stream of bytes.
     fn needs_a_file(&self) -> Option<&'static str> {
         let wanted = [
             (self.kind().is_some(), "a set"),

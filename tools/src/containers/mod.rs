@@ -34,7 +34,7 @@ pub(crate) use sets::Hole;
 use std::fmt::Display;
 use std::path::Path;
 
-/// What is wrong if a file has the name already.
+/// The error if a file has the name already.
 const THERE: &str = "there already (--force replaces it)";
 
 /// Bytes that are moved at a time.
@@ -64,9 +64,9 @@ fn at(path: &Path, why: impl Display) -> String {
     if why.contains(&path) { why } else { format!("{path}: {why}") }
 }
 
-/// What is wrong with the name of a file that is to be made, or with the file.
+/// The error about the name of a file that is to be made, or about the file.
 fn not_made(path: &Path, why: &agg_core::Error) -> String {
-    // Of other things of that name the error says what they are.
+    // For other objects of that name, the error gives their type.
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     if why.errno() == merge::EEXIST && is_file { at(path, THERE) } else { at(path, why) }
 }

@@ -1,4 +1,4 @@
-//! What a netCDF file holds and consists of, as text and as JSON.
+//! The content and the parts of a netCDF file, as text and as JSON.
 
 use aggio_formats::cdf::{Dimension, Header, Variable};
 use aggio_formats::files::{Folder, OnDisk};

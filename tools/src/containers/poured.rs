@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Tells how far it is: bytes done, and their total.
+/// Receives the progress: bytes done, and their total.
 type Progress<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
 fn put(to: &mut File, name: &Path, bytes: &[u8]) -> Result<(), String> {
@@ -17,7 +17,7 @@ fn put(to: &mut File, name: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Writes the container `from`. No byte of a frame is written before its checksum was found right:
-/// nobody takes back what is written.
+/// written bytes cannot be taken back.
 pub(super) fn container(
     from: &Path,
     (to, name): (&mut File, &Path),

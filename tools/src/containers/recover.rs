@@ -1,4 +1,4 @@
-//! `aggio recover`: finishes what killed processes had begun.
+//! `aggio recover`: completes the work of killed processes.
 
 use super::{at, fsck, stored};
 use crate::{Answer, progress};
@@ -22,12 +22,12 @@ pub(crate) struct Arguments {
     /// Also write buffered bytes to files that somebody else has changed since
     #[arg(long)]
     changed: bool,
-    /// What was done as JSON
+    /// Results as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What was done about one file.
+/// The repair of one file.
 struct Done {
     path: PathBuf,
     what: String,
@@ -83,7 +83,7 @@ fn of_stage(one: stage::Drained) -> Done {
     written(one.path, one.stage, one.bytes, one.error)
 }
 
-/// What was done about bytes that waited in `place` for the file `path`.
+/// The result for bytes that waited in `place` for the file `path`.
 fn written(path: PathBuf, place: PathBuf, bytes: u64, error: Option<Error>) -> Done {
     let error =
         error.map(|why| format!("{} (the bytes are still in {})", at(&path, why), place.display()));
@@ -106,7 +106,7 @@ fn finish(path: &Path) -> Vec<Done> {
     }
 }
 
-/// Removes what a killed process left without a name, or gives it its own again.
+/// Removes an object that a killed process left without a name, or gives it its name again.
 fn clear(path: &Path) -> Vec<Done> {
     let told = |what: &str, error| vec![Done { path: path.into(), what: what.into(), error }];
     let back = |path| Done { path, what: "has its name again".into(), error: None };

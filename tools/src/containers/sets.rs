@@ -4,7 +4,7 @@ use aggio_formats::files::Folder;
 use aggio_formats::{Holes, Logical, Options, Set};
 use std::path::Path;
 
-/// What stands where nobody wrote anything.
+/// The content of a set where no process wrote.
 #[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Hole {
     /// Zeros
@@ -29,7 +29,7 @@ pub(crate) struct Flags {
     /// What sets of netCDF files contain where no process wrote anything
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     pub(crate) holes: Hole,
-    /// Read sets of netCDF files of which some are missing or damaged; what they had is a hole
+    /// Read sets of netCDF files even if some are missing or damaged; their parts are holes
     #[arg(long)]
     pub(crate) partial: bool,
 }
@@ -46,7 +46,7 @@ pub(super) fn find(path: &Path) -> Result<Option<Set>, String> {
     Set::find_rest(&folder, &name).map_err(|why| why.to_string())
 }
 
-/// The file that a path stands for, if that is a set. What is allowed to be wrong is told on
+/// Opens the file that a path stands for, if that is a set. Tolerated errors are reported on
 /// standard error.
 pub(super) fn open(path: &Path, flags: Flags) -> Result<Option<Logical>, String> {
     let Some(set) = find(path)? else { return Ok(None) };

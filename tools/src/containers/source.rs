@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-/// Something whose bytes have offsets, opened for reading.
+/// A container, a set or a file, opened for reading at offsets.
 pub(super) struct Source {
     path: PathBuf,
     content: Content,
@@ -23,7 +23,7 @@ enum Content {
 }
 
 impl Source {
-    /// Opens what is at a path.
+    /// Opens the object at a path.
     ///
     /// # Errors
     /// A text that names the path, if nothing is there that can be read at an offset.
@@ -77,7 +77,8 @@ fn fill(file: &File, buffer: &mut [u8], place: u64) -> io::Result<usize> {
     Ok(done)
 }
 
-/// Where data begin in a file; a file system or a device that does not know its holes has none.
+/// Where data begin in a file from `place` on; `place` itself if the file system or device does not
+/// report holes.
 fn data_in(file: &File, place: u64) -> io::Result<u64> {
     match rustix::fs::seek(file, SeekFrom::Data(place)) {
         Ok(found) => Ok(found),
@@ -94,7 +95,7 @@ pub(super) fn verifying(path: &Path) -> Result<Reader, String> {
     reader.and_then(|reader| reader.verifying(Verify::Always)).map_err(|why| at(path, why))
 }
 
-/// Opens something whose bytes have offsets; what has none makes nobody wait.
+/// Opens a file for reading at offsets; fails without blocking if it has none, such as a FIFO.
 fn plain_file(path: &Path) -> Result<File, String> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = rustix::fs::open(path, flags, Mode::empty());

@@ -1,4 +1,4 @@
-//! `aggio stat`: what is known about containers, sets of netCDF files, and files.
+//! `aggio stat`: describes containers, sets of netCDF files, and files.
 
 use super::facts::{self, Facts};
 use super::{hdf5, netcdf, sets};
@@ -44,8 +44,8 @@ impl Arguments {
     }
 }
 
-/// A plain file may be a netCDF file or, as the content of a container, an HDF5 file; what is
-/// damaged in that is returned.
+/// Looks for a netCDF file or, in the content of a container, an HDF5 file; returns the damage that
+/// is found.
 fn look_into(facts: &mut Facts) -> Result<Vec<String>, String> {
     if facts.kind == "file" {
         facts.netcdf = netcdf::of_file(&facts.path)?;

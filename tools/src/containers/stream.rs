@@ -6,10 +6,10 @@ use aggio_formats::{Logical, Windows};
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Takes bytes; whether it wants more.
+/// Takes bytes; returns whether it accepts more.
 pub(super) type Take<'a> = dyn FnMut(&[u8]) -> Result<bool, String> + Send + 'a;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Pouring<'a, 'b> {
     /// Windows that nobody assembles yet, the first of them with its number.
     left: Mutex<(u64, Windows<'a>)>,
@@ -18,15 +18,15 @@ struct Pouring<'a, 'b> {
 }
 
 struct Turn<'b> {
-    /// Whose turn it is.
+    /// The window that is given next.
     number: u64,
     /// Why nothing more is given.
     end: Option<Result<(), String>>,
     take: &'b mut Take<'b>,
 }
 
-/// Gives all bytes of `from` to `take`; whether it wants more at the end. `threads` threads, or as
-/// many as there are cores if that is 0, have a window each in memory.
+/// Gives all bytes of `from` to `take`; returns whether it accepts more at the end. `threads`
+/// threads, or as many as there are cores if that is 0, have a window each in memory.
 pub(super) fn all(from: &Logical, threads: usize, take: &mut Take<'_>) -> Result<bool, String> {
     let turn = Turn { number: 0, end: None, take };
     let (left, turn) = (Mutex::new((0, from.windows())), Mutex::new(turn));
@@ -92,7 +92,7 @@ mod tests {
 
     const BYTES: usize = 40_000_000;
 
-    /// A netCDF file of one variable of bytes, and what it holds.
+    /// A netCDF file of one variable of bytes, and its content.
     fn file(place: &std::path::Path) -> (Logical, Vec<u8>) {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
         let (len, begin) = (BYTES as u32, 80);

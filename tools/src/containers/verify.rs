@@ -14,7 +14,7 @@ use aggio_formats::hdf5::{OnlyFile, Source, is_hdf5};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Differences that are told.
+/// Differences that are printed.
 const MOST_TOLD: usize = 20;
 
 /// Arguments of `aggio verify`.
@@ -79,7 +79,7 @@ impl Arguments {
         self.differing_bytes(tell).map(Found::of)
     }
 
-    /// What is at a path, if it is a netCDF file.
+    /// Opens the netCDF file at a path; `None` if it is another file.
     fn open(&self, path: &Path) -> Result<Option<Logical>, String> {
         if is_container(path) {
             return InContainer::open(path)?.into_netcdf();
@@ -90,7 +90,7 @@ impl Arguments {
         }
     }
 
-    /// What is at a path, if it is an HDF5 file.
+    /// Opens the HDF5 file at a path; `None` if it is another file.
     fn hdf5(&self, path: &Path) -> Result<Option<Box<dyn Source>>, String> {
         let source: Box<dyn Source> = if is_container(path) {
             Box::new(OnlyFile(InContainer::open(path)?))

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 /// Time that two commands may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// What one tells the other.
+/// The text that one command sends to the other.
 const TEXT: &str = "a file in memory";
 
-/// Has one command read what another one writes; `None` if there is no library to do that with.
+/// Has one command read the output of another one; `None` if there is no library to do that with.
 pub(super) fn check(library: &Result<PathBuf, String>) -> Option<Finding> {
     let library = library.as_ref().ok()?;
     let place = Place::make()?;
@@ -67,7 +67,7 @@ impl Place {
         Some(Self { file: folder.join("exchanged"), folder })
     }
 
-    /// Starts a script, whose outputs go to files that begin with `name`.
+    /// Starts a script; the names of its output files begin with `name`.
     fn start(&self, library: &Path, script: &str, name: &str) -> std::io::Result<Child> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).env_remove("AGGIO").env_remove("AGGIO_STRICT");

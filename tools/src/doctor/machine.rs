@@ -1,4 +1,4 @@
-//! The machine: file system, FUSE, limits, shared memory, what is left of others.
+//! The machine: file system, FUSE, limits, shared memory, dead mounts.
 
 use super::Finding;
 use crate::elf;
@@ -15,9 +15,9 @@ use std::path::Path;
 const OPENED: &str = "open /dev/fuse to read and write";
 /// Bytes in a mebibyte.
 const MIB: u64 = 1 << 20;
-/// Shared memory of which less is little.
+/// The least shared memory that is not little.
 const LITTLE_SHARED: u64 = 256 * MIB;
-/// Descriptors of which less is little.
+/// The least number of descriptors that is not small.
 const FEW_DESCRIPTORS: u64 = 1024;
 
 /// All checks of the machine.

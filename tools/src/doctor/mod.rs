@@ -1,4 +1,4 @@
-//! `aggio doctor`: what works here, what does not, and what helps.
+//! `aggio doctor`: checks the library, programs and the machine, and suggests remedies.
 
 mod coupling;
 mod machine;
@@ -40,12 +40,12 @@ impl Verdict {
     }
 }
 
-/// A check: what was looked at, what was found, what helps.
+/// A check: its subject, its result, and the remedy.
 pub(crate) struct Finding {
     pub(crate) what: &'static str,
     pub(crate) verdict: Verdict,
-    /// What was run or asked to find that out, so that the user can do it again. Every check that
-    /// passed tells.
+    /// The command or request of the check, so that the user can repeat it. Every check that passed
+    /// has one.
     pub(crate) ran: Option<String>,
     pub(crate) found: String,
     pub(crate) fix: Option<String>,

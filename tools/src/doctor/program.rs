@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether the library is there, belongs to somebody who may be trusted, and loads.
+/// Whether the library exists, cannot be replaced by other users, and loads.
 pub(super) fn library(found: &Result<PathBuf, String>) -> Finding {
     let path = match found {
         Ok(path) => path,
@@ -33,11 +33,11 @@ pub(super) fn library(found: &Result<PathBuf, String>) -> Finding {
     }
 }
 
-/// Who could put something else into its place.
+/// The reason why other users could replace the file; `None` if they cannot.
 fn unsafe_to_load(path: &Path) -> Option<String> {
     for path in [path, path.parent()?] {
         let found = path.metadata().ok()?;
-        // The sticky bit keeps others from replacing what is not theirs.
+        // In a directory with the sticky bit, users can replace only their own files.
         let open = found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0;
         if open {
             return Some(format!("{}: writable by others", path.display()));
@@ -46,7 +46,7 @@ fn unsafe_to_load(path: &Path) -> Option<String> {
     None
 }
 
-/// Whether preloading reaches a program, and what does if not.
+/// Whether preloading reaches a program, and an alternative if it does not.
 pub(super) fn check(program: &str) -> Finding {
     let Some(path) = elf::find(program) else {
         let found = format!("{program}: not found");

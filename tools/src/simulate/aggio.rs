@@ -54,7 +54,7 @@ fn buffer(setting: &Setting<'_>) -> u64 {
     setting.buffer.unwrap_or(Hints::default().cb_buffer_size)
 }
 
-/// What the file system stores or stripes at a time, in bytes.
+/// The unit in which the file system stores or stripes, in bytes.
 fn unit(setting: &Setting<'_>) -> u64 {
     setting.machine.block_size.max(setting.machine.stripe_size) as u64
 }
@@ -63,13 +63,13 @@ fn domains(setting: &Setting<'_>, call: &Call, count: usize) -> Domains {
     Domains::new(call.hull(), count, unit(setting), 0)
 }
 
-/// What all ranks bring, as the nodes tell each other.
+/// The total of all ranks, computed from the totals of the nodes.
 fn total(setting: &Setting<'_>, call: &Call) -> Total {
     let nodes: Vec<Total> = call.all.chunks(setting.per_node() as usize).map(Total::of).collect();
     Total::join(&nodes)
 }
 
-/// The aggregators of a call whose data goes through the memory of nodes.
+/// The aggregators of a call that moves data through the memory of nodes.
 fn of_nodes(setting: &Setting<'_>, total: &Total) -> Vec<usize> {
     match setting.named {
         true => setting.aggregators.to_vec(),
@@ -85,7 +85,7 @@ impl Plan {
         let members = setting.ranks_of_node() as usize;
         let room = |grain| node::window_size(members, grain) as u64;
         let (unit, buffer_size) = (unit(setting), buffer(setting));
-        // What the files of a pattern are made of is not described.
+        // Patterns do not describe the content of their files.
         let premises = Premises { unit, least: 0, buffer_size, map: None, shares_units: true };
         self.aggregators = of_nodes(setting, total);
         let windows = Sequence::of(total, self.aggregators.len(), premises, room);
@@ -102,7 +102,7 @@ impl Plan {
         self.grid = Some(Grid::sequence(Sequence::new(domains, size)));
     }
 
-    /// What counts the messages of this plan.
+    /// The counter of the messages of this plan.
     pub(crate) fn traffic(&mut self, setting: &Setting<'_>, call: &Call) -> Option<Traffic> {
         let (grid, senders) = (self.grid.take()?, messages::senders(self.way));
         let (per_node, pieces) = (setting.per_node(), call.pieces());
@@ -172,7 +172,7 @@ impl Plan {
         let (mut counts, exact) = traffic.finish();
         if self.way == Way::Nodes && !setting.writes {
             // A node asks about every window between its first and its last byte, and is answered
-            // where it wants something.
+            // where it requests something.
             counts.messages += counts.filled;
             counts.messages_between += counts.filled;
         }
@@ -190,8 +190,8 @@ fn node_memory(setting: &Setting<'_>) -> u64 {
     node::memory_size(setting.ranks_of_node() as usize, setting.nodes as usize) as u64
 }
 
-/// What a rank keeps for a communicator: the node of every rank and the ranks of every node (twice,
-/// in the transport and in the memory of the node), and the names of hosts.
+/// Bytes that a rank keeps for a communicator: the node of every rank and the ranks of every node
+/// (twice, in the transport and in the memory of the node), and the names of hosts.
 fn communicator(setting: &Setting<'_>) -> u64 {
     const NAME: u64 = 16;
     let word = size_of::<usize>() as u64;

@@ -1,4 +1,4 @@
-//! What it costs to match writers and readers of a coupled file, by the functions that do it.
+//! The cost of matching writers and readers of a coupled file, as `aggio_routing` computes it.
 
 use super::machine::Machine;
 use super::show::{bytes, grouped};
@@ -33,7 +33,7 @@ struct Case {
 }
 
 impl Arguments {
-    /// The answer for readers of what the ranks write; each side has nodes of its own.
+    /// The answer for readers of the bytes that the ranks write; each side has nodes of its own.
     pub(super) fn coupled(
         &self,
         machines: &[(String, Machine)],
@@ -110,7 +110,7 @@ fn case(machine: &Machine, pattern: &Pattern, writers: u64, readers: u64) -> Res
     Ok(Case { writers, readers, agents, forecast })
 }
 
-/// What the ranks of each node move together.
+/// The extents that the ranks of each node move together.
 fn of_nodes(machine: &Machine, pattern: &Pattern, ranks: u64) -> Result<Vec<Vec<Run>>, String> {
     let (nodes, per_node) = (machine.nodes_for(ranks)?, machine.ranks_per_node as u64);
     let mut left = MOST_EXTENTS;

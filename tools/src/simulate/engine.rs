@@ -8,7 +8,7 @@ use aggio_patterns::Layout;
 /// The engine's view for the view of a pattern.
 ///
 /// # Errors
-/// Offsets beyond what a file can have.
+/// Offsets beyond the largest one in a file.
 pub(crate) fn view(pattern: &aggio_patterns::View) -> Result<View> {
     let extent = i64::try_from(pattern.extent).unwrap_or(i64::MAX);
     let filetype = datatype(&pattern.filetype)?.resized(0, extent)?;
@@ -46,7 +46,7 @@ fn place(offset: u64) -> i64 {
     i64::try_from(offset).unwrap_or(i64::MAX)
 }
 
-/// What a rank moves in one call.
+/// The bytes that a rank moves in one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) view: &'a View,

@@ -1,9 +1,9 @@
-//! Windows in file order, and whose they are.
+//! Windows in file order, and their domains.
 
 use agg_core::Extent;
 use agg_core::plan::{Domains, Sequence};
 
-/// How a plan cuts the file into windows, each of which belongs to a domain.
+/// The division of the file into windows by a plan; each window belongs to a domain.
 pub(crate) enum Grid {
     /// aggio: the windows of the real planner. `before[d]` windows lie in domains before `d`.
     Sequence { windows: Sequence, domains: Domains, before: Vec<u64> },
@@ -76,7 +76,7 @@ impl Grid {
         }
     }
 
-    /// The domain of window `window`; not for stripes, whose domains are not in file order.
+    /// The domain of window `window`; not for stripes: their domains are not in file order.
     pub(crate) fn domain_of(&self, window: u64) -> u64 {
         match self {
             Grid::Sequence { before, .. } => {
@@ -114,7 +114,7 @@ impl Grid {
                     let (head, tail) = (size - extent.offset % size, (extent.end() - 1) % size + 1);
                     head.min(tail)
                 };
-                // What lies at an end of the hull has data at that end.
+                // Data touches both ends of the hull.
                 (1..domains.count().saturating_sub(1)).map(edges).min().unwrap_or(size).min({
                     let first = (domains.count() > 1).then(|| domains.extent(0));
                     let last = domains.count().checked_sub(1).filter(|last| *last > 0);

@@ -6,8 +6,8 @@ macro_rules! properties {
         $name:ident: $unit:ident, [$laptop:literal, $cluster:literal, $lustre:literal],
         $doc:literal;
     )*) => {
-        /// What the simulated machine has. Sizes in bytes, times in seconds, bandwidths in bytes
-        /// per second.
+        /// The properties of the simulated machine. Sizes in bytes, times in seconds, bandwidths in
+        /// bytes per second.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct Machine {
             $(#[doc = $doc] pub(crate) $name: f64,)*
@@ -29,7 +29,7 @@ macro_rules! properties {
             /// Sets one property from text.
             ///
             /// # Errors
-            /// Names what is wrong.
+            /// Names the error.
             fn assign(&mut self, name: &str, value: &str) -> Result<(), String> {
                 match name {
                     $(stringify!($name) => {
@@ -84,7 +84,7 @@ impl Machine {
     /// The names of presets, as in the columns of the table above.
     pub(crate) const PRESETS: [&'static str; 3] = ["laptop", "cluster", "lustre"];
 
-    /// The machine that `NAME = VALUE` lines describe; what they do not say is as on `cluster`.
+    /// The machine that `NAME = VALUE` lines describe; other properties are those of `cluster`.
     ///
     /// # Errors
     /// Names the first line that is wrong.
@@ -94,7 +94,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Takes `NAME = VALUE` lines; what follows a `#` is a remark.
+    /// Takes `NAME = VALUE` lines; text after a `#` is a remark.
     ///
     /// # Errors
     /// Names the first line that is wrong.
@@ -111,7 +111,7 @@ impl Machine {
     /// Takes one `NAME=VALUE`.
     ///
     /// # Errors
-    /// Names what is wrong.
+    /// Names the error.
     pub(crate) fn set(&mut self, pair: &str) -> Result<(), String> {
         let (name, value) = pair.split_once('=').ok_or(format!("\"{pair}\": want NAME=VALUE"))?;
         self.assign(name.trim(), value.trim())

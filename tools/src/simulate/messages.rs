@@ -1,5 +1,5 @@
-//! How aggio's ranks talk to each other: who sends data, and which messages carry none. What the
-//! engine does differently one day is changed here.
+//! The communication of aggio's ranks: the senders of data, and messages without data. Must be
+//! changed with the engine.
 
 use super::Setting;
 use super::traffic::Senders;
@@ -10,13 +10,13 @@ use agg_core::plan::{Domains, Summary, Way};
 /// Bytes of a collective step that travel with their length (`agg_core::group`).
 const FIRST: u64 = 1016;
 
-/// Bytes of what a node brings to a meeting (`agg_core::meeting`).
+/// Bytes that a node contributes to a meeting (`agg_core::meeting`).
 const BROUGHT: u64 = 64;
 
-/// What a rank keeps of another rank's request on an aggregator, besides the view.
+/// Bytes that an aggregator keeps of another rank's request, besides the view.
 const PEER: u64 = 128;
 
-/// Messages without data, and what a rank has to remember for them.
+/// Messages without data, and the memory that a rank needs for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Talk {
     /// Messages.
@@ -28,7 +28,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Adds what comes later.
+    /// Adds later messages.
     pub(crate) fn add(&mut self, later: Talk) {
         self.messages += later.messages;
         self.steps += later.steps;
@@ -46,7 +46,7 @@ pub(crate) fn way(setting: &Setting<'_>, dense: bool) -> Way {
     }
 }
 
-/// Who sends data.
+/// The senders of data.
 pub(crate) fn senders(way: Way) -> Senders {
     match way {
         Way::Memory | Way::Nodes => Senders::Nodes,
@@ -59,20 +59,20 @@ pub(crate) fn depth(n: u64) -> u64 {
     u64::from(n.next_power_of_two().ilog2())
 }
 
-/// Messages for `bytes` whose length the receiver does not know.
+/// Messages for `bytes` if the receiver does not have their number.
 fn framed(bytes: u64) -> u64 {
     1 + u64::from(bytes > FIRST)
 }
 
-/// Messages of a step in which all of `members` tell each other `bytes`.
+/// Messages of a step in which all of `members` exchange `bytes`.
 fn gathering(members: u64, bytes: u64) -> u64 {
     let distances = (0..depth(members)).map(|round| 1 << round);
     let lengths = distances.map(|distance: u64| distance.min(members - distance) * bytes);
     members * lengths.map(framed).sum::<u64>()
 }
 
-/// The ranks of each node meet in its memory; the first of each node wait for their turn, tell
-/// each other what their nodes bring, and agree on the result.
+/// The ranks of each node meet in its memory; the first of each node wait for their turn, exchange
+/// the contributions of their nodes, and agree on the result.
 pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
     let nodes = setting.nodes;
     // A summary for each rank of the node, the part of the file for each node, and of both the
@@ -87,7 +87,8 @@ pub(crate) fn meeting(setting: &Setting<'_>) -> Talk {
     Talk { messages, steps: 3 * depth(nodes), state }
 }
 
-/// Where data does not go through the memory of nodes, each rank has to know what all others want.
+/// If data does not go through the memory of nodes, each rank has to receive the requests of all
+/// others.
 pub(crate) fn everybody(setting: &Setting<'_>) -> Talk {
     if setting.nodes == 1 {
         return Talk::default();
@@ -99,7 +100,7 @@ pub(crate) fn everybody(setting: &Setting<'_>) -> Talk {
     }
 }
 
-/// Every rank tells its view to the aggregators of the domains that it may have bytes in.
+/// Every rank sends its view to the aggregators of the domains that it may have bytes in.
 pub(crate) fn headers(call: &Call, domains: &Domains, aggregators: &[usize]) -> Talk {
     let mut pairs = 0;
     // How many ranks more than the domain before each domain has: a rank may touch all.

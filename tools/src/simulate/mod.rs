@@ -1,4 +1,4 @@
-//! `aggio simulate`: what collective calls of many ranks would cost on a machine that is described,
+//! `aggio simulate`: predicts the cost of collective calls of many ranks on a described machine,
 //! under aggio's plan and under ROMIO's.
 //!
 //! aggio's decision, file domains, aggregators and windows come from `agg_core::plan`, the code
@@ -86,7 +86,7 @@ fn after_help() -> String {
     text
 }
 
-/// What all calls of one simulated job have in common.
+/// The settings of all calls of one simulated job.
 struct Setting<'a> {
     machine: &'a Machine,
     ranks: u64,
@@ -99,7 +99,7 @@ struct Setting<'a> {
     romio_aggregators: &'a [usize],
     /// The hint `cb_buffer_size`, if given.
     buffer: Option<u64>,
-    /// Whether hints say who the aggregators are.
+    /// Whether hints name the aggregators.
     named: bool,
 }
 

@@ -1,9 +1,9 @@
-//! What a plan costs.
+//! The cost of a plan.
 
 use super::machine::Machine;
 use super::traffic::Counts;
 
-/// What one plan does with all calls of a pattern on one number of ranks.
+/// The predicted work of one plan for all calls of a pattern on one number of ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prediction {
     /// `aggio`, `romio` or `romio-lustre`.
@@ -12,7 +12,7 @@ pub(crate) struct Prediction {
     pub(crate) method: String,
     /// Ranks that get file domains in the call that uses most.
     pub(crate) aggregators: u64,
-    /// What travels.
+    /// Messages with data, and their bytes.
     pub(crate) counts: Counts,
     /// Messages without data: metadata and collective steps.
     pub(crate) control_messages: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Prediction {
     pub(crate) lock_conflicts: u64,
     /// Bytes that the rank with most needs for planning.
     pub(crate) state_bytes: u64,
-    /// Bytes that a rank needs for a communicator, whatever it does with files.
+    /// Bytes that a rank needs for a communicator, even without files.
     pub(crate) communicator_bytes: u64,
     /// Bytes of the view of the rank with most, or of its list of pieces.
     pub(crate) view_bytes: u64,
@@ -97,7 +97,7 @@ impl Prediction {
     }
 }
 
-/// What the cost formula needs to know of one call.
+/// The parameters of the cost formula for one call.
 pub(crate) struct Cost {
     pub(crate) nodes: u64,
     /// Nodes that make requests; in two phases those with an aggregator.
@@ -123,9 +123,8 @@ pub(crate) fn seconds(machine: &Machine, prediction: &Prediction, cost: &Cost) -
 }
 
 /// Seconds until the file system has everything. A node's client has its own requests: it cuts long
-/// requests of programs, sends several at a time, and keeps what it has not sent and fetches what
-/// comes next while programs go on. So the length of the requests that a plan makes counts only
-/// where they are short.
+/// requests of programs, sends several at a time, delays writes and reads ahead while programs go
+/// on. So the length of the requests that a plan makes counts only where they are short.
 fn storage(machine: &Machine, prediction: &Prediction, cost: &Cost) -> f64 {
     let nodes = cost.storing_nodes.max(1) as f64;
     let cut = (cost.bytes_out as f64 / machine.request_size).ceil();

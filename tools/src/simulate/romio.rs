@@ -85,7 +85,7 @@ fn is_interleaved(call: &Call) -> bool {
 }
 
 impl Plan {
-    /// What counts the messages of this plan.
+    /// The counter of the messages of this plan.
     pub(crate) fn traffic(&mut self, setting: &Setting<'_>, call: &Call) -> Option<Traffic> {
         let grid = self.grid.take()?;
         let (per_node, pieces) = (setting.per_node(), call.pieces());

@@ -1,10 +1,10 @@
-//! Where in the file a request has data, without a look at every piece: gaps below a limit are
-//! taken as filled, so that what repeats closely enough is one run.
+//! The extents of the file in which a request has data, without a look at every piece: gaps below a
+//! limit are filled, so that pieces close enough to each other are one run.
 
 use agg_core::Extent;
 use aggio_patterns::{Call, Layout, View};
 
-/// What a part of a layout looks like from outside: first byte, end, largest gap inside.
+/// The outline of a part of a layout: first byte, end, largest gap inside.
 #[derive(Clone, Copy)]
 struct Shape {
     start: u64,

@@ -67,7 +67,7 @@ fn pieces(pattern: &Pattern, ranks: u64, call: usize) -> Vec<Vec<Extent>> {
     (0..ranks).map(of).collect()
 }
 
-/// Walks along all pieces; `window` and `domain` of a byte decide. Counts what `traffic.rs` does.
+/// Walks along all pieces; `window` and `domain` of a byte decide. Counts the same as `traffic.rs`.
 fn walked(
     pieces: &Pieces,
     per_node: u64,

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Runs of all ranks together, and looks into domains, from which exact counting takes too long.
 const PATIENCE: u64 = 1 << 26;
 
-/// Who sends messages.
+/// The senders of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Senders {
     /// One rank of each node for all of them: ranks of a node meet in its memory.
@@ -19,7 +19,7 @@ pub(crate) enum Senders {
     Ranks,
 }
 
-/// What travels in one call.
+/// The messages and bytes of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counts {
     /// Messages with data of a window, to another rank.
@@ -102,7 +102,7 @@ impl Traffic {
         &self.grid
     }
 
-    /// Adds what `rank` on `node` does in `call`; `request` is the same for the engine.
+    /// Adds the access of `rank` on `node` in `call`; `request` is the same for the engine.
     pub(crate) fn add(
         &mut self,
         rank: u64,
@@ -132,7 +132,8 @@ impl Traffic {
         }
     }
 
-    /// Data bytes whose aggregator is on the sender's own node, or the sender itself.
+    /// Data bytes that stay on the sender's own node, or with the sender itself: their aggregator
+    /// is there.
     fn bytes_at_home(&mut self, node: u64, rank: u64, span: Extent, request: Request<'_>) -> Home {
         let domains = self.of_node.get(&node).map_or(&[][..], Vec::as_slice);
         let own = match self.senders {
@@ -163,8 +164,8 @@ impl Traffic {
             return;
         }
         let touched = union(std::mem::take(&mut self.own));
-        // A node only tells the others where its data begins and ends: it sends a message, maybe an
-        // empty one, for every window between.
+        // A node only announces where its data begins and ends: it sends a message, maybe an empty
+        // one, for every window between.
         let own = match (self.senders, &touched[..]) {
             (Senders::Nodes, [(first, _), .., (_, last)]) => vec![(*first, *last)],
             _ => touched.clone(),

@@ -1,4 +1,4 @@
-//! The calls of a pattern, and what every rank brings to each of them.
+//! The calls of a pattern, and the request of every rank in each of them.
 
 use super::machine::Machine;
 use super::{Setting, engine};
@@ -14,7 +14,7 @@ const MOST_PARTS: u64 = 1 << 20;
 pub(crate) struct Call {
     /// Its place among the calls of a rank.
     pub(crate) index: usize,
-    /// What every rank brings, as the engine says it.
+    /// The requests of all ranks, as the engine summarises them.
     pub(crate) all: Vec<Summary>,
     /// Bytes of the engine's trees for the view of the rank that needs most.
     pub(crate) view_bytes: u64,
@@ -27,7 +27,7 @@ impl Call {
         Self { index, all: Vec::new(), view_bytes: 0, header_bytes: 0 }
     }
 
-    /// The file bytes from the first to the last that any rank wants.
+    /// The file bytes from the first to the last that any rank requests.
     pub(crate) fn hull(&self) -> Extent {
         Summary::hull(&self.all)
     }
@@ -87,7 +87,7 @@ pub(crate) fn of(setting: &Setting<'_>, pattern: &Pattern) -> Result<Work, Strin
     Ok(Work { calls, weight })
 }
 
-/// What ranks have measured that requests cost.
+/// The costs of requests, as ranks would measure them.
 fn figures(machine: &Machine) -> Costs {
     let mib = (1 << 20) as f64 / machine.target_bandwidth;
     let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;

@@ -1,5 +1,5 @@
-//! The file system, mounted for a test: unmounted whatever happens to the test, as its input ends
-//! with the test's process.
+//! The file system, mounted for a test: unmounted even if the test fails, as its input ends with
+//! the test's process.
 
 #![allow(dead_code)]
 
@@ -78,7 +78,7 @@ impl Mount {
         self.directory.path().join("backing").join(name)
     }
 
-    /// What the file system told.
+    /// The messages of the file system.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl Mount {
         self.child.try_wait().unwrap().is_some() && !is_mounted(&self.point)
     }
 
-    /// Unmounts, and whatever is written is in the backing directory.
+    /// Unmounts; then the backing directory has all written bytes.
     pub(crate) fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.has_ended(), "the mount did not end");
@@ -132,7 +132,7 @@ pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Bytes that tell where they are.
+/// Bytes with values that depend on their position.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 7 + index / 251) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! What stays when commands race for one name, find no room, or are told to end.
+//! Files that remain when commands race for one name, find no room, or get a signal to end.
 
 use crate::mounted::{aggio, container, pattern, wait_until};
 use crate::place::{Place, done, names, refused};
@@ -18,7 +18,7 @@ fn start(arguments: &[&str]) -> Child {
         }
         Ok(())
     };
-    // SAFETY: the closure calls what signal handlers may call.
+    // SAFETY: the closure calls only functions that signal handlers may call.
     unsafe { command.pre_exec(listen) };
     command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -48,7 +48,7 @@ fn of_two_merges_to_one_name_one_counts_and_their_bytes_are_never_mixed() {
         }
         std::fs::remove_file(&out).unwrap();
         for name in place.names() {
-            // What the loser with --resume has copied stays for its name.
+            // With --resume the loser keeps its copy for its name.
             if name.starts_with(".aggio-merge-") && how.contains(&"--resume") {
                 std::fs::remove_dir_all(place.path(&name)).unwrap();
             }
@@ -101,8 +101,8 @@ fn a_command_that_finds_no_room_leaves_nothing_and_the_room_is_free_again() {
     }
 }
 
-/// Runs a command that makes `out`, and sends it a signal when it is at it. One that was faster
-/// than the signal is run again.
+/// Runs a command that makes `out`, and sends it a signal while it works. One that was faster than
+/// the signal is run again.
 fn signalled(place: &Place, arguments: &[&str], signal: i32) {
     for _ in 0..20 {
         let (status, told) = ended(place, arguments, signal);
@@ -116,8 +116,8 @@ fn signalled(place: &Place, arguments: &[&str], signal: i32) {
     panic!("{arguments:?}: it ended before the signal each time");
 }
 
-/// How a command ended that got a signal when it was at it, and what it told. A copy that is kept
-/// on purpose is one as soon as it has the name of such.
+/// The exit status of a command that got a signal while it worked, and its output. A copy that is
+/// kept on purpose counts as soon as it has such a name.
 fn ended(place: &Place, arguments: &[&str], signal: i32) -> (ExitStatus, String) {
     let mut child = start(arguments);
     let pid = child.id();
@@ -162,7 +162,7 @@ fn a_command_that_is_asked_to_end_leaves_nothing() {
     // Nobody can catch this one: a file has no name before it is complete.
     signalled(&place, &["merge", "--verify", "--threads", "1", &blob, &out], libc::SIGKILL);
     assert_eq!(place.names(), ["blob", "plain"]);
-    // What is kept on purpose is of use.
+    // A copy that is kept on purpose is used by the next run.
     signalled(&place, &["merge", "--resume", "--threads", "1", &blob, &out], libc::SIGTERM);
     assert_eq!(place.names().len(), 3);
     done(&aggio(&["merge", "--resume", &blob, &out]));

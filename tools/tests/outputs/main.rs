@@ -1,5 +1,5 @@
-//! Files that commands make: whose they are, with which rights, what they replace, and what stays
-//! of them when a command fails or is killed. Some need a second user, so root runs them.
+//! Files that commands make: their owner and rights, the files that they replace, and the remains
+//! if a command fails or is killed. Some need a second user, so root runs them.
 
 mod ends;
 #[path = "../mounted/mod.rs"]

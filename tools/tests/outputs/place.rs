@@ -1,4 +1,4 @@
-//! Where these tests make files, the second user, and what they say about a command.
+//! The directory of these tests, the second user, and checks of a command's result.
 
 use aggio_tests::Directory;
 use aggio_tests::hosts::is_root;
@@ -56,7 +56,7 @@ impl Place {
         std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// What is in the directory.
+    /// The names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.0.path())
     }

@@ -37,7 +37,7 @@ fn what_takes_bytes_in_order_is_written_to_and_stays_what_it_is() {
     }
     done(&aggio(&["merge", "--force", &blob, "/dev/null"]));
     assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
-    // A device that is full, and a reader who goes away.
+    // A device that is full, and a reader that goes away.
     refused(&aggio(&["merge", &blob, "/dev/full"]), "/dev/full");
     let mut child = Command::new(env!("CARGO_BIN_EXE_aggio"))
         .args(["merge", &blob, "-"])
@@ -123,7 +123,7 @@ fn a_fifo_that_is_named_as_input_makes_nobody_wait() {
             refused(&output, "a FIFO");
         }
     }
-    // These tell what there is.
+    // These commands describe any object.
     for command in ["ls", "stat"] {
         let output = Command::new("timeout")
             .args(["20", env!("CARGO_BIN_EXE_aggio"), command, &pipe])

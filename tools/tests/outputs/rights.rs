@@ -31,7 +31,7 @@ fn no_file_runs_with_rights_that_its_owner_did_not_give_it() {
     assert_eq!(rights(&path("his.out")), (0, 0o755));
     done(&aggio(&["split", &path("tool"), &path("split")]));
     assert_eq!(told_mode(&path("split")), 0o755);
-    // Nobody but the owner can have written what runs with his rights.
+    // Set-id bits are dropped: users other than the owner may have written the bytes.
     done(&aggio(&["split", &path("roots"), &path("open")]));
     let open = agg_core::blob::Container::open(path("open").as_ref()).unwrap();
     open.set_mode(0o4775).unwrap();

@@ -1,5 +1,5 @@
-//! Which memory of the program is what of a container: copies, which never become writable, because
-//! nobody would store what is written there, and live mappings, whose pages are bytes of logs.
+//! The memory of the program that maps containers: copies, which never become writable, because
+//! stores to them would be lost, and live mappings, which consist of pages of logs.
 
 use super::super::lock::{Guard, Lock};
 use super::table::Open;
@@ -52,7 +52,7 @@ pub(super) struct Area {
     pub(super) live: Option<Live>,
 }
 
-/// What a live mapping shows.
+/// The bytes that a live mapping shows.
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) open: &'static Open,
@@ -159,7 +159,7 @@ fn any_live_of(wanted: impl Fn(&Open) -> bool) -> bool {
     any_live() && with(|list| list.iter().any(is)).unwrap_or(false)
 }
 
-/// What the live mapping of these pages, if it is there still, shows now.
+/// Records what the live mapping of these pages shows now, if the mapping still exists.
 pub(super) fn show(pages: &Range<usize>, now: Live) {
     with(|list| {
         if let Some(area) = list.iter_mut().find(|area| area.pages == *pages) {
@@ -208,14 +208,14 @@ fn take(list: &mut Vec<Area>, range: Range<usize>) -> Vec<Area> {
     inside.iter().filter_map(|area| area.part(range.clone())).collect()
 }
 
-/// In a child after `fork`: whoever held the locks was in the parent.
+/// In a child after `fork`: releases the locks, because their owners exist only in the parent.
 pub(super) fn in_child() {
     AREAS.lock.release();
     AREAS.change.release();
 }
 
-/// Keeps live mappings in the list, and so where they are in memory; `None` in a signal handler
-/// that interrupted one who did.
+/// Locks the list of live mappings, so that they stay at their addresses; `None` in a signal
+/// handler that interrupted the owner of the lock.
 pub(super) fn hold() -> Option<Guard<'static>> {
     AREAS.change.lock()
 }

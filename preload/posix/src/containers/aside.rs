@@ -1,4 +1,4 @@
-//! Descriptors that are no business of the program, out of its way.
+//! Moves descriptors that do not belong to the program to high numbers.
 
 use super::super::host::process;
 use super::super::next;
@@ -10,14 +10,14 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The position of descriptors of sets, which are read without it: one that every file system has,
-/// and that nobody who reads in pieces of a usual size comes to.
+/// The position that marks descriptors of sets, which are read without it. Every file system
+/// supports it, and reads in pieces of a usual size do not reach it.
 pub(super) const MARK: off64_t = 0x6167_6769;
 
 /// Takes the descriptor of a file that a set consists of out of the program's way.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn aside(file: File) -> io::Result<File> {
     let _inside = Inside::enter();
     process().has_sets.store(true, Relaxed);

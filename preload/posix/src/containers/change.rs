@@ -47,7 +47,8 @@ pub fn allocate_number(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) ->
     allocated(fd, mode, offset, len).err().unwrap_or(0)
 }
 
-/// `fallocate`: logs take room when they are written; holes and sizes are what can be had.
+/// `fallocate`: punches holes, writes zeros and extends the file. It reserves no room, because logs
+/// get theirs when they are written.
 pub fn allocate(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int {
     told(allocated(fd, mode, offset, len))
 }
@@ -88,7 +89,8 @@ pub fn synchronise(fd: c_int) -> c_int {
     told(change(fd, State::sync))
 }
 
-/// `syncfs`: all that this process wrote to the container, and what the system has of others.
+/// `syncfs`: synchronises all bytes that this process wrote to the container, and those that the
+/// system has of other processes.
 pub fn synchronise_all(fd: c_int) -> c_int {
     // SAFETY: nothing is passed.
     unsafe { next::sync() };
@@ -129,7 +131,8 @@ pub fn change_mode(fd: c_int, mode: mode_t) -> c_int {
     told(change(fd, |state| state.container()?.set_mode(mode & 0o7777)))
 }
 
-/// Who a number of `chown` means; the highest one changes nothing.
+/// The user or group that an argument of `chown` means; `None` for the highest number, which
+/// changes nothing.
 pub(super) fn who(id: c_uint) -> Option<u32> {
     (id != c_uint::MAX).then_some(id)
 }

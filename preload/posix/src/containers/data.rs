@@ -51,7 +51,8 @@ impl Place {
 
 /// The use of the position of a descriptor, or of a place that the caller gives. With the lock of
 /// its description no other thread uses the position, and until the turn ends no other process that
-/// shares it: as with the kernel's own files, what several write one after the other is all there.
+/// shares it: as with the kernel's own files, consecutive writes of several processes do not
+/// overlap.
 struct Turn {
     fd: c_int,
     moves: bool,
@@ -145,7 +146,7 @@ fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int
         };
         let place_of_data = (!appends).then_some(start);
         state.kept.count_write(len);
-        // What the standard streams write is seen at once, as from the kernel.
+        // Writes to the standard streams are visible at once, as with the kernel.
         if let Some(start) = place_of_data.filter(|_| fd > libc::STDERR_FILENO)
             && state.keep(open, buffers, start)?
         {
@@ -327,7 +328,8 @@ pub unsafe fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off64_t) 
     told(unsafe { write_vectors(fd, list, count, Place::Offset(at)) })
 }
 
-/// What flags of `preadv2` and `pwritev2` ask for is done anyway, or after the call, or refused.
+/// Whether the flags of `preadv2` or `pwritev2` demand a synchronised write. Refuses flags that are
+/// not supported.
 fn known_flags(flags: c_int) -> Result<bool, c_int> {
     let durable = libc::RWF_DSYNC | libc::RWF_SYNC;
     if flags & !(durable | libc::RWF_HIPRI) != 0 {
@@ -336,7 +338,7 @@ fn known_flags(flags: c_int) -> Result<bool, c_int> {
     Ok(flags & durable != 0)
 }
 
-/// Where calls are at whose offset -1 means the position.
+/// The place of a call in which offset -1 means the position.
 fn place(at: off64_t) -> Place {
     if at == -1 { Place::Position } else { Place::Offset(at) }
 }

@@ -1,4 +1,4 @@
-//! What `stat` and `statx` tell of a container.
+//! The results of `stat` and `statx` on a container.
 
 use super::super::errno;
 use super::table;
@@ -30,7 +30,7 @@ pub(super) fn device(path: &Path) -> u64 {
     path.symlink_metadata().map_or(0, |facts| facts.dev())
 }
 
-/// Tells the facts as `stat` does.
+/// Stores the attributes as `stat` does.
 ///
 /// # Safety
 /// `to` points to a record.
@@ -52,7 +52,7 @@ pub(super) unsafe fn tell(known: &Attributes, device: u64, names: u32, to: *mut 
     unsafe { to.cast::<libc::stat64>().write(facts) };
 }
 
-/// Tells the facts as `statx` does.
+/// Stores the attributes as `statx` does.
 ///
 /// # Safety
 /// `to` points to a record.

@@ -1,5 +1,5 @@
-//! What sets have none of, and containers have as the directories that they are: extended
-//! attributes and further names.
+//! Calls that fail on sets, but work on containers, which are directories: extended attributes and
+//! further names.
 
 use super::super::cookie::meaning;
 use super::super::errno;
@@ -29,8 +29,7 @@ pub fn link((at, from): (c_int, Name), (there, to): (c_int, Name)) -> Option<c_i
     Some(errno::fail(super::number(&set.refusal())) as c_int)
 }
 
-/// Why `freopen` cannot put a set into a stream of the C library, whatever the mode; `None` if it
-/// is asked for something else.
+/// The error with which `freopen` refuses a set in any mode; `None` if the name is not a set.
 ///
 /// # Safety
 /// As `freopen` demands.

@@ -1,5 +1,5 @@
-//! What calls tell that show of which kind something is: a container is a regular file to them, not
-//! the directory that the kernel sees.
+//! Calls that show the type of a file: they report a container as a regular file, not as the
+//! directory that the kernel sees.
 
 use super::super::errno;
 use super::super::next;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// says of one that is a container that it is a regular file.
 ///
 /// # Safety
-/// `entry` is what `readdir` returned for `directory`.
+/// `entry` is the result of `readdir` on `directory`.
 pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) -> bool {
     if entry.is_null() || !state::has_containers() || Inside::is() {
         return true;
@@ -42,7 +42,7 @@ pub unsafe fn readdir(directory: *mut c_void, entry: *mut dirent64) -> bool {
 
 /// Whether the directory `name` in the directory `fd` is a container.
 fn is_inside(fd: c_int, name: &CStr) -> bool {
-    // Most directories are told from containers by this part at once.
+    // This part alone distinguishes most directories from containers.
     let path = [name.to_bytes(), b"/", blob::MANIFEST.as_bytes(), b"\0"].concat();
     // SAFETY: the path ends with a zero byte.
     let there = unsafe { libc::faccessat(fd, path.as_ptr().cast(), libc::F_OK, 0) } == 0;
@@ -60,7 +60,7 @@ fn path_in(fd: c_int, name: &CStr) -> Option<PathBuf> {
     Some(place.join(OsStr::from_bytes(name.to_bytes())))
 }
 
-/// Whether a call that wants a directory must fail, for there is a container; `errno` says so then.
+/// Whether a call that needs a directory must fail with `errno`, because the name is a container.
 pub fn is_no_directory(path: Name) -> bool {
     let refused = || Error::new(ErrorClass::NotSame, "a file").with_errno(libc::ENOTDIR);
     look((libc::AT_FDCWD, path, true), |_, _| Err(refused())).is_some()

@@ -1,6 +1,6 @@
 //! Live mappings: memory that programs share with a container's file and change by storing to it.
-//! Its pages are pages of logs, so that what is stored is in the file at once, for everybody, also
-//! if the process is killed.
+//! Its pages are pages of logs, so that stored bytes are in the file at once, for every process,
+//! even if this process is killed.
 
 use super::super::errno;
 use super::super::next;
@@ -34,7 +34,7 @@ pub(super) fn map(
     if pages > isize::MAX as usize {
         return Err(libc::ENOMEM);
     }
-    // Addresses of the whole length, behind whose pages there is no file yet.
+    // Reserve addresses for the whole length. There is no file yet behind these pages.
     let nothing = nothing().map_err(|error| error.number())?;
     // SAFETY: the caller's address and flags; the file has no bytes.
     let made = unsafe { next::mmap64(address, pages, protection, flags, nothing.as_raw_fd(), 0) };
@@ -42,7 +42,7 @@ pub(super) fn map(
         return Err(errno::get());
     }
     let start = made as usize;
-    // What was there, and was ours, is not any more.
+    // The new mapping replaces any copies of ours at these addresses.
     super::forget_copies(start, pages);
     let mut live = Live { open, offset, protection, size: 0, placed: Vec::new() };
     let mapped = open.locked(|_, state| show(state, &(start..start + pages), &mut live));
@@ -54,7 +54,7 @@ pub(super) fn map(
             Ok(made)
         }
         Err(error) => {
-            // SAFETY: it was mapped just now, and nobody knows of it.
+            // SAFETY: it was mapped just now, and there is no other reference to it.
             unsafe { next::munmap(made, pages) };
             Err(error)
         }
@@ -115,8 +115,7 @@ fn place(address: usize, len: u64, protection: c_int, file: &File, offset: u64) 
     if made == libc::MAP_FAILED { Err(failed("mmap")) } else { Ok(()) }
 }
 
-/// After a change of the size: live mappings of the container with this identity show what is there
-/// now.
+/// After a change of the size: maps the live mappings of the container with this identity anew.
 pub(super) fn renew(identity: (u64, u64)) {
     if !areas::has_live_on(identity) {
         return;

@@ -95,8 +95,9 @@ fn marked(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
     Ok(made)
 }
 
-/// For a descriptor that other programs inherit: their locks are to be this program's, too, so what
-/// holds them is made before. Where that cannot be, they are this program's only if it locks first.
+/// For a descriptor that other programs inherit: makes the descriptor for the locks beforehand, so
+/// that their locks are also this program's. If that fails, they share locks only if this program
+/// locks first.
 pub(super) fn prepare(fd: c_int) {
     let _errno = errno::Keep::new();
     if let Some(open) = table::get(fd)
@@ -151,9 +152,9 @@ pub(super) fn attach(fd: c_int, open: &Open, descriptors: &[c_int]) {
     }
 }
 
-/// Ends what keeps a container without a name, and that this program has inherited without having
-/// the container open: the program before it in this process was the last that could. Those of
-/// `unknown` containers, which are open all the same, stay.
+/// Closes the descriptors that keep a container without a name and that this program has inherited
+/// without having the container open: the previous program in this process was the last that could
+/// close them. Containers in `unknown` are open, so their descriptors stay.
 pub(super) fn end_unclaimed(descriptors: &[c_int], unknown: &[(u64, u64)]) {
     let first = placeholder::aside();
     for fd in descriptors.iter().copied().filter(|fd| *fd >= first) {
@@ -174,9 +175,9 @@ pub(super) fn end_unclaimed(descriptors: &[c_int], unknown: &[(u64, u64)]) {
     }
 }
 
-/// In a child that shares the memory of this program: what inherits its descriptor `new` of a
-/// container inherits what holds the locks and the parts, too. The table is the parent's; only
-/// descriptors of the child change.
+/// In a child that shares the memory of this program: a child that inherits the descriptor `new` of
+/// a container also inherits the descriptor that holds the locks and keeps the parts. The table
+/// belongs to the parent; only descriptors of the child change.
 pub(super) fn lend(fd: c_int, new: c_int) {
     let _errno = errno::Keep::new();
     // SAFETY: plain numbers.
@@ -231,8 +232,8 @@ pub(super) fn closed(open: &Open, last: bool) {
     }
 }
 
-/// The locks of an open file end, as far as it is this process that holds them, and with them what
-/// they keep of it.
+/// Releases the locks of an open file that this process holds, and with them the parts of the
+/// container that they keep.
 fn let_go(open: &Open) {
     let locks = open.locks.swap(-1, AcqRel);
     if locks >= 0 {
@@ -244,7 +245,7 @@ fn let_go(open: &Open) {
 /// At the end of the process, before it lets its containers go: their locks keep them.
 pub(super) fn at_exit(opens: impl Iterator<Item = &'static Open>) {
     let _errno = errno::Keep::new();
-    // What a signal handler that ends the process has interrupted ends with the process.
+    // A lock that is held by an interrupted call ends with the process.
     let _ = own(|files| {
         for (_, file) in files.drain(..) {
             // SAFETY: the descriptor is ours.

@@ -1,4 +1,4 @@
-//! Containers in memory: copies of what is only read, and live mappings of what is written.
+//! Containers in memory: copies for read-only mappings, and live mappings for writable ones.
 
 use super::super::errno;
 use super::super::next;
@@ -9,7 +9,7 @@ use libc::{c_int, c_void, off64_t, size_t};
 /// The largest mapping that is copied into memory.
 const MOST_MAPPED: usize = 1 << 32;
 
-/// `mmap`: what is only read is copied into memory.
+/// `mmap`: read-only mappings are copies in memory.
 ///
 /// # Safety
 /// As the C library demands.
@@ -36,7 +36,7 @@ pub unsafe fn map(
     else {
         return fail(libc::EINVAL);
     };
-    // Who may write expects to see there what it writes in other ways.
+    // If the descriptor may write, the mapping has to show bytes that are written in other ways.
     if shared && len > 0 && open.may_write().is_ok() {
         match live::map(open, (address, len), protection, flags, start) {
             Ok(made) => return made,

@@ -3,23 +3,23 @@
 //!
 //! ```text
 //! table        which open container a descriptor belongs to       open_file   its readers and log
-//! placeholder  the descriptor that stands for one: what nobody here sees fails there, loudly
-//! open, temporary   opening, making, and taking over what another program has left open
+//! placeholder  the descriptor that stands for one: calls that bypass this library fail on it
+//! open, temporary   opening, making, and taking over containers that another program left open
 //! data, send   reads, writes, positions                mapping  containers in memory
 //! own, aside   descriptors that are not the program's
-//! facts        what `stat` tells        change   sizes, modes, synchronising
+//! facts        results of `stat`        change   sizes, modes, synchronising
 //! names, paths calls with names         rename   names that change
 //! stream, standard   streams of the C library
-//! kinds        what directories and `access` tell of one   further    what only sets lack
+//! kinds        file types in directories, and `access`       further    calls that fail on sets
 //! write_buffer writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
-//! set          sets, whose bytes can only be read
+//! set          sets, which are read-only
 //! numbers      calls by their numbers
-//! areas, live  what is mapped, and shared mappings
+//! areas, live  mapped memory, and shared mappings
 //! ```
 //!
-//! The position, what `dup` and `fork` share of it, and close-on-exec are those of the kernel's
-//! descriptor.
+//! The position, close-on-exec, and the effects of `dup` and `fork` on them are those of the
+//! kernel's descriptor.
 
 mod areas;
 mod aside;
@@ -89,7 +89,7 @@ use agg_core::diagnostics::Diagnostics;
 use agg_core::hints::Hints;
 use libc::c_int;
 
-/// The number by which the C library tells of an error.
+/// The number by which the C library reports an error.
 fn number(error: &Error) -> c_int {
     error.number()
 }
@@ -106,7 +106,7 @@ fn told<T: TryInto<isize>>(result: Result<T, c_int>) -> isize {
 fn verified(container: &Container) -> agg_core::Result<Reader> {
     let sources = &crate::config::get().sources;
     let path = container.path().to_string_lossy();
-    // What is wrong in them was told when they were read.
+    // Errors in them were reported when they were read.
     let hints = Hints::resolve(sources, &path, &[], &mut Diagnostics::default());
     container.reader()?.verifying(hints.verify())
 }

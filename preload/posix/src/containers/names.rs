@@ -1,4 +1,5 @@
-//! Calls with names: what the kernel would do with a directory is done with the file that it is.
+//! Calls with names: they act on the file that a container is, where the kernel would act on the
+//! directory.
 
 use super::super::next;
 use super::super::state::{self, Inside};
@@ -17,14 +18,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Times that a directory is emptied of what loses its name in it meanwhile.
+/// Attempts to empty a directory in which other containers lose their names meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// What a name means.
+/// The object that a name stands for.
 pub(super) enum Meant {
     Container(PathBuf),
     Set(Box<Named>),
-    /// It may be a set, which cannot be told.
+    /// It may be a set; the error is the reason why this cannot be determined.
     Unknown(agg_core::Error),
 }
 
@@ -69,7 +70,7 @@ impl Meant {
         }
     }
 
-    /// The file whose permissions say who may change it; `None` if nobody may.
+    /// The file with the permissions that decide about changes; `None` if nobody may change it.
     fn guard(&self) -> Option<PathBuf> {
         match self {
             Meant::Container(path) => Some(path.join(blob::MANIFEST)),
@@ -78,7 +79,8 @@ impl Meant {
         }
     }
 
-    /// What `stat` tells, and the device; the size only if it is wanted.
+    /// The attributes that `stat` reports, and the device. The size of a set is valid only if
+    /// `sized`.
     fn facts(self, sized: bool) -> agg_core::Result<(Attributes, u64)> {
         match self {
             Meant::Container(path) => {
@@ -98,7 +100,7 @@ pub(super) fn told(result: agg_core::Result<()>) -> c_int {
     result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
 }
 
-/// Lets `act` work on what a name means; `None` if that is nothing of ours.
+/// Calls `act` with the meaning of a name; `None` if the name is neither a container nor a set.
 fn on(
     (at, path, follow): (c_int, Name, bool),
     act: impl FnOnce(Meant) -> agg_core::Result<()>,
@@ -112,7 +114,8 @@ fn on(
     Some(told(act(meant)))
 }
 
-/// Lets `act` change what is known of the container of a name, or `each` of the files of the set.
+/// Lets `act` change attributes of the container of a name, or `each` those of each file of the
+/// set.
 fn with(
     name: (c_int, Name, bool),
     act: impl FnOnce(&Container) -> agg_core::Result<()>,
@@ -124,8 +127,8 @@ fn with(
     })
 }
 
-/// Lets `act` look at the mode and owner of what a name means, and at the file that says who may
-/// change it.
+/// Calls `act` with the attributes of the file that a name means (only mode and owner are valid),
+/// and with the file that has the permissions for changes.
 pub(super) fn look(
     name: (c_int, Name, bool),
     act: impl FnOnce(&Attributes, Option<&Path>) -> agg_core::Result<()>,
@@ -145,7 +148,7 @@ pub(super) fn follows(flags: c_int) -> bool {
 /// # Safety
 /// `path` is a C string, null, or an address that cannot be read.
 unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
-    // A program may pass what it may not read, which the kernel refuses.
+    // A program may pass an address that it cannot read, which the kernel refuses.
     let may_read = || readable_memory::readable(path.cast(), 1);
     // SAFETY: the byte can be read.
     let is_empty = || path.is_null() || may_read() && unsafe { *path == 0 };
@@ -241,10 +244,9 @@ pub(super) fn take_away(path: &Path) -> agg_core::Result<()> {
     Ok(())
 }
 
-/// Lets the kernel remove or replace a directory, in which there may be containers that have lost
-/// their names only: as if they were not there, they go on above it. Where that cannot be known, or
-/// one cannot be moved, the error says why; what may not be listed is not empty, as the kernel
-/// says.
+/// Lets the kernel remove or replace a directory. Containers in it that have lost their names do
+/// not count: they are moved to the directory above. If this fails, the error gives the reason; a
+/// directory that cannot be listed counts as not empty, as in the kernel.
 pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c_int {
     let is_filled = || matches!(errno::get(), libc::ENOTEMPTY | libc::EEXIST);
     for _ in 0..ATTEMPTS {
@@ -327,7 +329,7 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         },
         |file| {
             times().map_err(io::Error::from_raw_os_error)?;
-            // SAFETY: a C string, and what the caller promises.
+            // SAFETY: a C string, and the caller's promise.
             match unsafe {
                 next::utimensat(libc::AT_FDCWD, c_name(file)?.as_ptr(), both.cast_mut(), 0)
             } {

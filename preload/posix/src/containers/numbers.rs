@@ -6,7 +6,7 @@ use super::super::state;
 use super::{change, data, facts, live, locks, mapping, names, open, rename, table};
 use libc::{c_char, c_int, c_long, c_uint, c_void, off64_t};
 
-/// What the call returns; `None` if it means no container.
+/// The result of the call; `None` if it does not concern a container.
 ///
 /// # Safety
 /// As the call demands.
@@ -40,7 +40,7 @@ pub unsafe fn system_call(
     unsafe { on_descriptor(number, a, kernel) }
 }
 
-/// Calls that change what is mapped.
+/// Calls that change mappings.
 ///
 /// # Safety
 /// As the call demands.
@@ -82,7 +82,7 @@ unsafe fn map(a: [usize; 6]) -> c_long {
     }
 }
 
-/// Calls whose first argument is a name, or a directory before one.
+/// Calls with a name as the first argument, or with a directory before a name.
 ///
 /// # Safety
 /// As the call demands.
@@ -127,7 +127,7 @@ unsafe fn by_name(number: c_long, a: [usize; 6]) -> Option<c_int> {
     }
 }
 
-/// Calls whose first argument is the descriptor of a container.
+/// Calls with the descriptor of a container as the first argument.
 ///
 /// # Safety
 /// As the call demands.

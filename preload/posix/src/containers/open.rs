@@ -1,4 +1,4 @@
-//! Opening and closing containers, and what becomes of them in other processes.
+//! Opens and closes containers, and hands them to other processes.
 
 use super::super::host::process;
 use super::super::next;
@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The flag of `O_TMPFILE` alone, with which a directory is meant.
 const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
-/// `O_LARGEFILE`, as the kernel tells of every file that a 64-bit program opens.
+/// `O_LARGEFILE`, which the kernel reports for every file that a 64-bit program opens.
 const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
 
 /// Opens a container, or makes one where a rule says so; `None` if the call means something else.
@@ -35,7 +35,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     let name = path;
     let path = named(at, path, flags & libc::O_NOFOLLOW == 0)?;
     if flags & (libc::O_DIRECTORY | libc::O_PATH) != 0 {
-        // A file is no directory; what only stands for a name is the kernel's affair.
+        // A file is no directory; a descriptor that only stands for a name is left to the kernel.
         let refused = flags & libc::O_DIRECTORY != 0 && is_container(&path);
         drop(before);
         return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
@@ -101,7 +101,7 @@ fn find(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Found, c_int>>
     Some(Err(libc::ENOENT))
 }
 
-/// Opens a set for reading, or what becomes of it when it is changed.
+/// Opens a set for reading, or the container that it becomes when it is changed.
 fn open_set(named: set::Named, flags: c_int) -> Result<Found, c_int> {
     const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
     if flags & NEW == NEW {
@@ -123,7 +123,7 @@ fn find_container(path: &Path, flags: c_int, mode: mode_t) -> Option<Result<Cont
             if creates && exclusive {
                 return Some(Err(libc::EEXIST));
             }
-            // What a killed writer has left must not come after what follows.
+            // Recover the bytes of a killed writer before any later bytes are written.
             if config::get().settings.keeps_back() {
                 spool::recover();
             }
@@ -261,7 +261,7 @@ pub fn close(fd: c_int) -> c_int {
 /// Takes `fd` out of the table before it is closed; with the last one the log ends.
 ///
 /// # Errors
-/// What the program must hear.
+/// The error that `close` returns to the program.
 pub fn forget(fd: c_int) -> Result<(), c_int> {
     let open = table::get(fd);
     let last = table::set(fd, None);
@@ -292,7 +292,7 @@ pub fn duplicate(fd: c_int, new: c_int) -> c_int {
     if state::is_guest() {
         locks::lend(fd, new);
     } else if new >= 0 && new != fd {
-        // As `dup2` of the kernel, which does not tell what closing the old one came to.
+        // `dup2` of the kernel does not report errors of closing the old descriptor either.
         let _ = forget(new);
         table::set(new, table::get(fd));
         locks::inherit(new);
@@ -330,9 +330,9 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     }
 }
 
-/// Before `exec`, which may fail: the logs end, so that whoever is the last seals; those do not
-/// whose pages are mapped, for only the kernel can end that. What has no name is let go by the next
-/// program.
+/// Before `exec`, which may fail: ends the logs, so that the last process that has a container open
+/// seals it. Logs with mapped pages stay, because only the kernel can end those. The next program
+/// releases containers without a name.
 pub fn settle_all() {
     if !state::is_guest() {
         let is_mapped = |open: &Open| areas::has_live(open);
@@ -355,7 +355,7 @@ pub fn before_child() {
     }
 }
 
-/// Lets `act` end something of each; tells of its errors.
+/// Lets `act` end something of each, and logs its errors.
 fn each(
     opens: impl Iterator<Item = &'static Open>,
     act: impl Fn(&Open, &mut State) -> agg_core::Result<()>,
@@ -385,7 +385,7 @@ pub fn at_exit() {
 
 /// In a child after `fork`: it writes to logs of its own.
 pub fn in_child() {
-    // What is closed here is the library's own.
+    // Closes below are the library's own, not the program's.
     let _inside = Inside::enter();
     areas::in_child();
     for open in opens() {

@@ -10,16 +10,16 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-/// What a descriptor stands for.
+/// The file that a descriptor stands for.
 pub(super) enum Held {
     Container(Container),
     Set(Box<OpenSet>),
 }
 
-/// What was found to be opened.
+/// A container or set that is about to be opened.
 pub(super) struct Found {
     pub(super) held: Held,
-    /// Keeps the parts of a container, whoever removes its name.
+    /// Keeps the parts of a container after its name is removed.
     pub(super) hold: Option<Hold>,
     /// Device and inode by which it is known.
     pub(super) identity: (u64, u64),
@@ -34,7 +34,7 @@ impl Found {
         let hold = match container.hold() {
             Ok(hold) => hold,
             Err(error) if is_final(number(&error)) => return Err(number(&error)),
-            // What is damaged there can be read all the same.
+            // Damaged containers can still be read.
             Err(_) => None,
         };
         let identity = placeholder::identity(container.directory().as_raw_fd());
@@ -58,7 +58,7 @@ pub(super) enum Source<'a> {
     Set(&'a mut OpenSet),
 }
 
-/// What is only touched with the lock.
+/// The state that the lock protects.
 pub(super) struct State {
     /// `None` when its last descriptor was closed.
     held: Option<Held>,
@@ -67,13 +67,13 @@ pub(super) struct State {
     reader: Option<Box<Reader>>,
     writer: Option<Box<Writer>>,
     pub(super) kept: WriteBuffer,
-    /// Keeps its parts, whoever removes its name.
+    /// Keeps its parts after its name is removed.
     hold: Option<Hold>,
     /// Its name was removed by this process, or by its parent before this one was made.
     pub(super) nameless: bool,
 }
 
-/// What a description that has descriptors stands for.
+/// The container or set of a description that has descriptors.
 fn open(held: &mut Option<Held>) -> agg_core::Result<&mut Held> {
     held.as_mut().ok_or_else(|| {
         let words = "the file was closed meanwhile";
@@ -141,7 +141,7 @@ impl State {
             }
             drop(reader);
         } else {
-            // What somebody was changing is left as it is, and so are logs that memory shows.
+            // Interrupted changes are left as they are, and so are logs with mapped pages.
             std::mem::forget((reader, writer));
         }
         self.kept.disown();
@@ -156,7 +156,7 @@ impl State {
         container(&mut self.held)
     }
 
-    /// What `stat` tells.
+    /// The result of `stat`.
     pub(super) fn attributes(&mut self) -> agg_core::Result<Attributes> {
         self.store_kept()?;
         match open(&mut self.held)? {
@@ -186,7 +186,7 @@ impl State {
         }
     }
 
-    /// Where a container is now; `None` if that cannot be told.
+    /// Where a container is now; `None` if that cannot be determined.
     pub(super) fn path_now(&mut self) -> agg_core::Result<Option<PathBuf>> {
         match open(&mut self.held)? {
             Held::Container(container) => Ok(container.path_now()),
@@ -194,11 +194,11 @@ impl State {
         }
     }
 
-    /// Whether the next program in this process is to end the hold on what has no name, as nobody
-    /// else may.
+    /// Sets whether the next program in this process ends the hold on a container without a name,
+    /// which no other process may do.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn pass_hold_on(&mut self, does: bool) -> agg_core::Result<()> {
         let does = does && self.is_nameless();
         self.hold.as_ref().map_or(Ok(()), |hold| hold.set_inherited(does))
@@ -209,7 +209,7 @@ impl State {
         matches!(self.held, Some(Held::Set(_)))
     }
 
-    /// Where bytes are read; what was written until now is known there.
+    /// The source of reads, after the bytes that were written until now are stored.
     pub(super) fn source(&mut self) -> agg_core::Result<Source<'_>> {
         self.store_kept()?;
         match open(&mut self.held)? {
@@ -233,7 +233,7 @@ impl State {
         self.log()
     }
 
-    /// The log, whatever waits to be written to it.
+    /// The log; buffered writes are not stored first.
     fn log(&mut self) -> agg_core::Result<&Writer> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
@@ -244,7 +244,7 @@ impl State {
     /// Lets a write wait, if it may; whether it does.
     ///
     /// # Errors
-    /// If there is no room for it and what waits already cannot be stored; then nothing of it was
+    /// If there is no room for it and the buffered writes cannot be stored; then no byte of it was
     /// taken.
     pub(super) fn keep(
         &mut self,
@@ -257,7 +257,7 @@ impl State {
         if !self.kept.wants(start, len) || open.is_synchronous() || self.nameless || mapped {
             return Ok(false);
         }
-        // Who may not write hears of it now.
+        // Report a missing permission to write now, not when the buffered bytes are stored.
         self.log()?;
         if !self.kept.has_room(start, len) {
             self.store_kept()?;
@@ -267,10 +267,10 @@ impl State {
         Ok(self.kept.take((container, open.identity), buffers, start))
     }
 
-    /// Stores what waits.
+    /// Stores the buffered writes.
     ///
     /// # Errors
-    /// If it cannot be stored; it waits still.
+    /// If they cannot be stored; they stay buffered.
     pub(super) fn store_kept(&mut self) -> agg_core::Result<()> {
         self.writer.as_ref().map_or(Ok(()), |writer| self.kept.store(writer))
     }
@@ -284,7 +284,7 @@ impl State {
         }
     }
 
-    /// Synchronises what this process wrote.
+    /// Synchronises the bytes that this process wrote.
     pub(super) fn sync(&mut self) -> agg_core::Result<()> {
         self.store_kept()?;
         self.writer.as_ref().map_or(Ok(()), |writer| writer.sync())

@@ -1,5 +1,5 @@
-//! Descriptors that belong to containers and not to the program: a program that closes whatever it
-//! finds must not close them, for their numbers would become other files.
+//! Descriptors that belong to containers and not to the program: a program that closes all
+//! descriptors that it finds must not close them, for their numbers would become other files.
 
 use super::super::next;
 use super::super::state::{self, Inside};

@@ -14,7 +14,7 @@ pub(super) fn named(at: c_int, path: *const c_char, follow: bool) -> Option<Path
     if is_link { full.canonicalize().ok().or(Some(full)) } else { Some(full) }
 }
 
-/// The absolute name that a call means, with whatever links are in it.
+/// The absolute name that a call means; links in it are not resolved.
 pub fn joined(at: c_int, path: *const c_char) -> Option<PathBuf> {
     // SAFETY: the program's path.
     let path = Path::new(unsafe { readable_memory::text(path) }?);

@@ -2,8 +2,8 @@
 //!
 //! It is a file in memory that nobody can change, open for writing only: every call that does not
 //! pass through this library fails there, instead of reading or writing other bytes. Its position
-//! is that of the open file. Its content says what it stands for, so that a program which inherits
-//! it can go on.
+//! is that of the open file. Its content describes the open file, so that a program which inherits
+//! the descriptor can go on using it.
 
 use super::super::errno;
 use super::super::next;
@@ -14,14 +14,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the kernel shows as the name of such a file.
+/// The name that the kernel shows for such a file.
 const NAME: &std::ffi::CStr = c"aggio-container";
 const LINK: &[u8] = b"/memfd:aggio-container";
-/// Descriptors that are no business of the program have numbers from here on, so that it gets the
+/// Descriptors that do not belong to the program have numbers from here on, so that it gets the
 /// lowest free ones; where it may have few, in the upper half.
 const ASIDE: c_int = 200;
 
-/// The first number of descriptors that are no business of the program.
+/// The first number of descriptors that do not belong to the program.
 pub(super) fn aside() -> c_int {
     ASIDE.min(limit() / 2)
 }
@@ -35,7 +35,8 @@ pub(super) fn limit() -> c_int {
     if known { c_int::try_from(limit.rlim_cur).unwrap_or(c_int::MAX) } else { 2 * ASIDE }
 }
 
-/// Status flags, which whoever shares the open file changes for all: the placeholder has them.
+/// Status flags, which all processes that share the open file share: they are those of the
+/// placeholder.
 pub(super) const STATUS: c_int = libc::O_APPEND | libc::O_NONBLOCK;
 
 /// The status flags of `fd` now.
@@ -45,7 +46,7 @@ pub(super) fn status(fd: c_int) -> c_int {
     if flags < 0 { 0 } else { flags & STATUS }
 }
 
-/// Changes the status flags of `fd`; what `fcntl` returns.
+/// Changes the status flags of `fd` and returns the result of `fcntl`.
 pub(super) fn set_status(fd: c_int, flags: c_int) -> c_int {
     // SAFETY: plain numbers.
     unsafe { next::fcntl(fd, libc::F_SETFL, (flags & STATUS) as usize) }
@@ -74,7 +75,7 @@ pub(super) fn exclude_others(fd: c_int, excludes: bool) -> bool {
 /// A new placeholder, with the lowest free number.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(super) fn make(path: &Path, (device, inode): (u64, u64), flags: c_int) -> io::Result<c_int> {
     let _inside = Inside::enter();
     // The program may have changed its limit.
@@ -104,7 +105,7 @@ pub(super) fn make(path: &Path, (device, inode): (u64, u64), flags: c_int) -> io
     }
 }
 
-/// What a placeholder says.
+/// The content of a placeholder.
 #[derive(Debug, PartialEq)]
 pub(super) struct Meaning {
     /// The name when it was opened.
@@ -115,12 +116,12 @@ pub(super) struct Meaning {
     pub(super) identity: (u64, u64),
 }
 
-/// What `fd` stands for, if it is a placeholder.
+/// The meaning of `fd`, if it is a placeholder.
 pub(super) fn meaning(fd: c_int) -> Option<Meaning> {
     behind(Path::new(&format!("/proc/self/fd/{fd}")))
 }
 
-/// What the placeholder says that is behind a name such as `/dev/stdin` or `/proc/self/fd/3`.
+/// The meaning of the placeholder behind a name such as `/dev/stdin` or `/proc/self/fd/3`.
 pub(super) fn behind(name: &Path) -> Option<Meaning> {
     let mut name = name.to_path_buf();
     for _ in 0..8 {
@@ -162,7 +163,7 @@ pub(super) fn inode(fd: c_int) -> Option<libc::off64_t> {
     identity(fd).map(|(_, inode)| inode.cast_signed())
 }
 
-/// Device and inode of what the kernel has open as `fd`.
+/// Device and inode of the file that the kernel has open as `fd`.
 pub(super) fn identity(fd: c_int) -> Option<(u64, u64)> {
     // SAFETY: all bits zero are a record; it outlives the call.
     unsafe {
@@ -172,7 +173,7 @@ pub(super) fn identity(fd: c_int) -> Option<(u64, u64)> {
     }
 }
 
-/// Another open file description of what `fd` is open on.
+/// A second open file description of the file behind `fd`.
 fn reopen(fd: c_int, flags: c_int) -> io::Result<c_int> {
     let name = CString::new(format!("/proc/self/fd/{fd}"))?;
     // SAFETY: the name is a C string.

@@ -19,11 +19,11 @@ const FIRST_LINE: usize = 256;
 /// Bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
 
-/// What is executed instead of a container.
+/// The program that is executed instead of a container.
 pub struct Instead {
     path: CString,
-    /// Arguments that go before those of the caller, whose first one they replace; empty: the
-    /// caller's.
+    /// Arguments that replace the first one of the caller; if empty, the caller's arguments are
+    /// used.
     first: Vec<CString>,
     /// The container itself.
     container: CString,
@@ -49,8 +49,7 @@ impl Instead {
         all
     }
 
-    /// What a shell executes if the kernel does not know what this is: `/bin/sh` with the
-    /// container.
+    /// The command for files that the kernel cannot execute: `/bin/sh` with the container.
     ///
     /// # Safety
     /// As [`Instead::arguments`].
@@ -92,7 +91,7 @@ unsafe fn rest(arguments: *const *const c_char, from: usize) -> Vec<*const c_cha
     all
 }
 
-/// What is to be executed instead of `path`; `None` if it is no container.
+/// The program to execute instead of `path`; `None` if it is no container.
 pub fn instead(path: *const c_char) -> Option<Result<Instead, c_int>> {
     if !state::has_containers() || Inside::is() {
         return None;
@@ -104,7 +103,7 @@ pub fn instead(path: *const c_char) -> Option<Result<Instead, c_int>> {
     Some(of(&container, name, 0))
 }
 
-/// What is to be executed instead of the file that `PATH` leads to; `None` if it is no container.
+/// The program to execute instead of the file that `PATH` leads to; `None` if it is no container.
 pub fn instead_in_path(name: *const c_char) -> Option<Result<Instead, c_int>> {
     if !state::has_containers() || Inside::is() || name.is_null() {
         return None;
@@ -142,11 +141,11 @@ fn is_program(path: &Path) -> bool {
     allowed == 0 && path.is_file()
 }
 
-/// What is to be executed instead of the open container `fd`; `None` if it is none.
+/// The program to execute instead of the open container `fd`; `None` if it is none.
 pub fn instead_of(fd: c_int) -> Option<Result<Instead, c_int>> {
     let open = table::get(fd)?;
     let _inside = Inside::enter();
-    // Whoever has renamed it, or removed its name.
+    // The container may have been renamed, or its name removed.
     let now = match open.locked(|_, state| state.path_now()) {
         Ok(now) => now,
         Err(error) => return Some(Err(error)),
@@ -156,7 +155,7 @@ pub fn instead_of(fd: c_int) -> Option<Result<Instead, c_int>> {
     Some(of(path, name, 0))
 }
 
-/// `name` is what the program called the container.
+/// `name` is the name that the program passed for the container.
 fn of(container: &Path, name: CString, depth: usize) -> Result<Instead, c_int> {
     let opened = Container::open(container).map_err(|error| number(&error))?;
     let allowed = opened.attributes().map_err(|error| number(&error))?.allows(1);

@@ -70,7 +70,7 @@ fn forget_shadowed(source: &Path, is_there: bool) -> Result<()> {
     }
 }
 
-/// A set gets the name `to`, of which it takes away what has it.
+/// Gives a set the name `to` and removes the previous file of that name.
 fn name_set(set: &Named, to: &Path, only_new: bool) -> Result<()> {
     let fail = |errno| Error::os("rename", &io::Error::from_raw_os_error(errno));
     let there = to.symlink_metadata().ok();

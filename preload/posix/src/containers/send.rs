@@ -1,4 +1,5 @@
-//! Bytes that the kernel would move between two descriptors, one of which is a container's.
+//! Copies between two descriptors that the kernel would do by itself, if one of them is a
+//! container.
 
 use super::super::next;
 use super::super::{errno, readable_memory};
@@ -69,7 +70,7 @@ fn access(fd: c_int) -> Result<c_int, c_int> {
     if flags < 0 { Err(libc::EBADF) } else { Ok(flags & libc::O_ACCMODE) }
 }
 
-/// Moves one piece; what was read and could not be written is as if it had not been read.
+/// Moves one piece. Bytes that were read but could not be written count as not read.
 fn piece(to: c_int, from: c_int, bytes: &mut [u8], place: Option<off64_t>) -> ssize_t {
     let data = bytes.as_mut_ptr().cast::<c_void>();
     let container = table::has(from);

@@ -18,8 +18,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tells the number of the one file from that of its first, which is another file: programs that
-/// compare files by their numbers would take both for the same.
+/// Distinguishes the number of the one file from that of its first, which is another file: programs
+/// that compare files by their numbers would take both for the same.
 const ANOTHER: u64 = 1 << 63;
 
 /// The set that a name stands for.
@@ -40,19 +40,19 @@ pub(super) struct OpenSet {
 /// The set that `path`, an absolute name, stands for, if it is to be shown.
 ///
 /// # Errors
-/// What the system says of the files that may be one.
+/// The system's error for the files that may be one.
 pub(super) fn find(path: &Path) -> Result<Option<Named>> {
     let Some(text) = path.to_str() else { return Ok(None) };
     let Some((set, folder)) = sets::find(text).map_err(told)? else { return Ok(None) };
     let place = folder.path.join(set.first());
-    // Of a set without its first file another one may tell: opening it will say what is missing.
+    // If the first file is missing, use the metadata of the directory: opening the set reports the
+    // missing file.
     let first = place.metadata().or_else(|_| folder.path.metadata());
     let first = first.map_err(|why| Error::os("stat", &why))?;
     Ok(Some(Named { set, folder, path: path.to_owned(), first }))
 }
 
-/// What went wrong, which the program hears by number only, is told once where it is more than a
-/// refusal.
+/// Logs an error once if it is more than a refusal, because the program receives only its number.
 fn told(error: Error) -> Error {
     if error.errno() == libc::EIO {
         log::once_on_any_rank(Level::Error, &error.to_string());
@@ -60,7 +60,7 @@ fn told(error: Error) -> Error {
     error
 }
 
-/// What tells one state of a file from another.
+/// The attributes that differ between two states of a file.
 fn state(facts: &Metadata) -> (u64, u64, u64, i64, i64) {
     (facts.dev(), facts.ino(), facts.size(), facts.mtime(), facts.mtime_nsec())
 }
@@ -115,18 +115,18 @@ impl Named {
         self.path.to_str().is_some_and(config::remakes)
     }
 
-    /// Removes its files, whatever has its name by now.
+    /// Removes its files, even if another file has its name by now.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn discard(&self) -> Result<()> {
         self.set.remove().map_err(|why| Error::os("unlink", &why))
     }
 
-    /// Gives it another name, which `free` takes away from what has it.
+    /// Renames it; `free` removes the previous file of the new name.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn rename(&self, to: &Path, free: &Free<'_>) -> Result<()> {
         let (Some(path), Some(to)) = (self.path.to_str(), to.to_str()) else {
             return Err(self.refusal());
@@ -134,10 +134,10 @@ impl Named {
         config::sets()?.rename(path, to, free)
     }
 
-    /// Lets `act` change what the system knows of each of its files.
+    /// Calls `act` for each of its files, to change attributes that the system records.
     ///
     /// # Errors
-    /// `EROFS` unless a rule says that files of its name are sets; what `act` returns.
+    /// `EROFS` unless a rule says that files of its name are sets; the error of `act`.
     pub(super) fn each_file(&self, act: impl Fn(&Path) -> std::io::Result<()>) -> Result<()> {
         self.must_be_ours()?;
         let told = |why| Error::os("change", &why).with_path(&self.path.display().to_string());
@@ -147,13 +147,14 @@ impl Named {
     /// Removes its files.
     ///
     /// # Errors
-    /// `EROFS` unless a rule says that files of this name are sets; what the system says.
+    /// `EROFS` unless a rule says that files of this name are sets; the system's error.
     pub(super) fn remove(&self) -> Result<()> {
         let path = self.path.to_str().ok_or_else(|| self.refusal())?;
         config::sets()?.remove(config::drivers(), path)
     }
 
-    /// The file whose permissions say who may change it, if it can be changed.
+    /// The file with the permissions that decide about changes of the set; `None` if it cannot be
+    /// changed.
     pub(super) fn guard(&self) -> Option<PathBuf> {
         self.is_ours().then(|| self.place())
     }
@@ -171,7 +172,7 @@ impl Named {
         Ok(OpenSet { named: self, file })
     }
 
-    /// What `access` needs to know: nothing but its mode and owner.
+    /// The attributes that `access` needs: only mode and owner are valid.
     pub(super) fn permissions(&self) -> Attributes {
         self.attributes(0)
     }
@@ -237,7 +238,7 @@ impl OpenSet {
         read.map_err(|why| told(sets::told(&why)))
     }
 
-    /// What `stat` tells.
+    /// The result of `stat`.
     ///
     /// # Errors
     /// As [`Named::open`].
@@ -254,13 +255,13 @@ impl OpenSet {
     /// A descriptor of its first file that carries locks.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(super) fn lock_file(&self) -> Result<File> {
         let opened = File::open(self.named.place()).and_then(aside);
         opened.map_err(|why| Error::os("open", &why))
     }
 
-    /// In a child after `fork` while somebody read: nobody knows in which state that is.
+    /// In a child after `fork` during a read: leaks the open file, which is in an unknown state.
     pub(super) fn abandon(&mut self) {
         std::mem::forget(self.file.take());
     }

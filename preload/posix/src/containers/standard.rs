@@ -67,7 +67,8 @@ pub fn output() -> *mut FILE {
     unsafe { stdout }
 }
 
-/// Before another file gets the number `fd`: what is in our stream belongs to the one before.
+/// Before another file gets the number `fd`: flushes our stream, because its bytes belong to the
+/// previous file.
 pub fn before_change(fd: c_int) {
     let Some(pair) = pair_of(fd) else { return };
     if !pair.own.load(Relaxed).is_null() {
@@ -113,7 +114,7 @@ fn replace(fd: c_int, pair: &Pair) {
     }
 }
 
-/// At the end of the process: streams give away what they keep back.
+/// At the end of the process: flushes all streams.
 pub(super) fn flush() {
     // SAFETY: all streams.
     unsafe { libc::fflush(null_mut()) };

@@ -56,7 +56,7 @@ pub unsafe fn print(fd: c_int, format: *const c_char, list: *mut c_void) -> c_in
     }
 }
 
-/// `fopen` of a container, or of what is to become one; `None` if it is something else.
+/// `fopen` of a container, or of a file that is to become one; `None` for other files.
 ///
 /// # Safety
 /// As the C library demands.

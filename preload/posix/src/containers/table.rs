@@ -65,7 +65,7 @@ pub(super) struct Open {
     state: UnsafeCell<State>,
 }
 
-// SAFETY: what is no atomic is only touched with the lock, or never changes.
+// SAFETY: all fields but the atomics are used only with the lock, or never change.
 unsafe impl Sync for Open {}
 
 /// Whether `fd` is open on a container.
@@ -92,7 +92,8 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
     let mode = mode_of(&path);
     let waiting: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
     let presence = match (&held, path.to_str()) {
-        // Who cannot have it uses the container like one that somebody removes.
+        // If this fails, the container may become a set of files while it is open, as if it was
+        // removed.
         (Held::Container(container), Some(name)) if remakes(name) => {
             container.stay().ok().flatten()
         }
@@ -152,7 +153,7 @@ pub(super) fn all() -> impl Iterator<Item = (c_int, &'static Open)> {
 }
 
 impl Open {
-    /// Lets `act` use what the lock protects.
+    /// Calls `act` with the state that the lock protects.
     ///
     /// # Errors
     /// `EDEADLK` in a signal handler that interrupted such a call, and those of `act`.
@@ -164,7 +165,8 @@ impl Open {
         self.alone(act)
     }
 
-    /// As [`locked`](Open::locked), whatever waits of the same container elsewhere.
+    /// As [`locked`](Open::locked), without storing writes to the same container that other open
+    /// files buffer.
     ///
     /// # Errors
     /// The same.
@@ -201,7 +203,7 @@ impl Open {
     /// Ends everything: neither a descriptor nor a mapping needs it any more.
     ///
     /// # Errors
-    /// What the program must hear.
+    /// The error that `close` returns to the program.
     pub(super) fn finish(&self) -> Result<(), c_int> {
         self.locked(|_, state| state.close())
     }
@@ -227,8 +229,8 @@ impl Open {
         self.flags & libc::O_DSYNC != 0
     }
 
-    /// In a child after `fork`: the parent's log and readers are the parent's, and so was whoever
-    /// held the lock.
+    /// In a child after `fork`: leaves the log and the readers to the parent, and releases the
+    /// lock, which a thread of the parent may have held.
     pub(super) fn disown(&self) {
         let was_free = self.lock.is_free();
         self.lock.release();

@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Letters that stand for others in a template, at its end or before a suffix.
 const LETTERS: usize = 6;
-/// What they become.
+/// The characters that replace them.
 const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 /// Names that are tried.
 const TRIES: u32 = 100;
 
-/// A new container whose name is the template with other letters; `None` if it is to be something
-/// else.
+/// Makes a container under the name of the template with other letters; `None` if no container is
+/// wanted.
 ///
 /// # Safety
 /// `template` is a C string that may be changed.
@@ -46,7 +46,7 @@ pub unsafe fn make(template: *mut c_char, suffix: c_int, flags: c_int) -> Option
     Some(errno::fail(libc::EEXIST) as c_int)
 }
 
-/// Whether a rule names what the template says, whatever its letters become.
+/// Whether a rule names the template with any letters.
 fn is_wanted(template: *const c_char) -> bool {
     let _errno = errno::Keep::new();
     let _inside = Inside::enter();

@@ -31,7 +31,7 @@ fn waiting() -> &'static AtomicUsize {
 /// The writes of one open container that wait.
 pub(super) struct WriteBuffer {
     mode: Mode,
-    /// As the open container tells those without its lock.
+    /// The flag of the open container, which is read without its lock.
     waiting: &'static AtomicBool,
     slot: Option<Slot>,
     /// Bytes of the next slot.
@@ -61,7 +61,7 @@ impl WriteBuffer {
             && !state::is_guest()
     }
 
-    /// Whether `len` bytes at `start` find room beside what waits already.
+    /// Whether `len` bytes at `start` fit beside the buffered writes.
     pub(super) fn has_room(&self, start: u64, len: usize) -> bool {
         let room = self.slot.as_ref().map_or(FRAME_DATA, Slot::room);
         self.used + len <= room && (self.continues(start) || self.pieces < PIECES)
@@ -111,10 +111,10 @@ impl WriteBuffer {
         true
     }
 
-    /// Makes a frame of what waits.
+    /// Writes the buffered bytes as one frame.
     ///
     /// # Errors
-    /// If it could not be stored; then it waits still.
+    /// If it could not be stored; then the bytes stay buffered.
     pub(super) fn store(&mut self, writer: &Writer) -> Result<()> {
         if self.pieces > 0 {
             writer.write_pieces(&self.runs())?;
@@ -124,7 +124,7 @@ impl WriteBuffer {
         Ok(())
     }
 
-    /// What waits, and where it belongs, in the order in which it was written.
+    /// The buffered runs and their offsets, in the order in which they were written.
     fn runs(&self) -> Vec<(u64, &[u8])> {
         let Some(slot) = &self.slot else { return Vec::new() };
         let run = |index: usize| {
@@ -137,8 +137,9 @@ impl WriteBuffer {
         (0..self.pieces).map(run).collect()
     }
 
-    /// Gives up what waits and could not be stored as a whole, because this was the last moment:
-    /// what was written first is stored as far as there is room, and the user is told of the rest.
+    /// Gives up buffered writes that could not be stored as a whole when the file is closed for the
+    /// last time: stores the earliest bytes as far as there is room, and reports the rest to the
+    /// user.
     pub(super) fn give_up(&mut self, writer: &Writer, container: &Container, why: &Error) {
         let mut stored = 0;
         for (offset, bytes) in self.runs() {
@@ -175,7 +176,7 @@ impl WriteBuffer {
         self.counts.bytes_written += bytes as u64;
     }
 
-    /// Tells what was read and written, and how many writes have waited.
+    /// Reports the bytes read and written, and the number of buffered writes.
     pub(super) fn report(&mut self, container: &Container) {
         if self.counts.kept + self.counts.reads + self.counts.writes > 0 {
             report::tell(container.path().as_os_str().as_bytes(), self.mode, &self.counts);
@@ -183,7 +184,7 @@ impl WriteBuffer {
         }
     }
 
-    /// In a child after `fork`: what waits is the parent's, and so is the slot.
+    /// In a child after `fork`: leaves the buffered writes and the slot to the parent.
     pub(super) fn disown(&mut self) {
         *self = WriteBuffer::new(self.mode, self.waiting);
         self.waiting.store(false, Relaxed);
@@ -210,8 +211,8 @@ fn find_room(container: &Container, (device, inode): (u64, u64), room: usize) ->
     spool::slot(directory, &name_of(directory)?, [device, inode], &[room, FRAME_DATA])
 }
 
-/// Stores what waits of the open containers that `which` names. What cannot be stored waits still:
-/// the next call that must store it says why.
+/// Stores the buffered writes of the open containers for which `which` is true. Writes that cannot
+/// be stored stay buffered: the next call that must store them returns the error.
 pub(super) fn store_where(which: impl Fn(&Open) -> bool) {
     if waiting().load(Relaxed) == 0 || Inside::is() || state::is_guest() {
         return;
@@ -221,19 +222,19 @@ pub(super) fn store_where(which: impl Fn(&Open) -> bool) {
     }
 }
 
-/// Stores what waits of containers in these modes.
+/// Stores the buffered writes of containers in these modes.
 pub fn store_kept(which: impl Fn(Mode) -> bool) {
     store_where(|open| which(open.mode));
 }
 
-/// Stores what waits of `open` itself.
+/// Stores the buffered writes of `open` itself.
 pub(super) fn store_of(open: &Open) {
     if open.waits() {
         let _ = open.alone(|_, state| state.store_kept());
     }
 }
 
-/// Before `open` is used: what waits of the same container by another open file.
+/// Before `open` is used: stores writes to the same container that other open files buffer.
 ///
 /// # Errors
 /// If it cannot be stored.
@@ -249,8 +250,8 @@ pub(super) fn store_beside(open: &Open) -> std::result::Result<(), libc::c_int> 
     Ok(())
 }
 
-/// Before a write to `open`, of which others may learn: what was written before to other files
-/// whose mode is causal.
+/// Before a write to `open` that other processes may see: stores earlier writes to other files in
+/// mode causal.
 pub(super) fn before_write(open: &Open) {
     let own = open.waits() && open.mode == Mode::Causal;
     if state::flags().causal.load(Relaxed) > usize::from(own) {

@@ -80,7 +80,7 @@ pub(crate) fn is_mounted(path: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(1) == Some(path.trim_end_matches('/')))
 }
 
-/// Bytes that tell where they are.
+/// Bytes with values that depend on their position.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index * 7 + index / 251) as u8).collect()
 }

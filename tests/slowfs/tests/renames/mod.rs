@@ -1,4 +1,4 @@
-//! Containers on a file system that knows only the plain `rename`, as NFS does.
+//! Containers on a file system that supports only the plain `rename`, as NFS does.
 
 use crate::mounted::Mount;
 use agg_core::blob::{Container, Create, is_container, rename};
@@ -20,7 +20,7 @@ fn content(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Everything in the directory, also what has a hidden name.
+/// All names in the directory, including hidden ones.
 fn names(mount: &Mount) -> Vec<String> {
     let entries = std::fs::read_dir(mount.backing("")).unwrap().flatten();
     let mut names: Vec<_> = entries.map(|it| it.file_name().into_string().unwrap()).collect();

@@ -1,5 +1,5 @@
-//! Small writes of programs without MPI that wait in a spool (`AGGIO_POSIX`), to a file system of
-//! which the kernel does not hear at once what a change has made of a file's times.
+//! Small writes of programs without MPI that wait in a spool (`AGGIO_POSIX`), on a file system
+//! where changed times of files reach the kernel late.
 
 use crate::mounted::Mount;
 use aggio_tests::{Directory, compile_plain, kill_when_written, library, names_in, records, tool};

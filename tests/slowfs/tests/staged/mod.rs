@@ -1,5 +1,5 @@
-//! Staged writes of MPI programs (`AGGIO_STAGE`) to a file system of which the kernel does not hear
-//! at once what a change has made of a file's times.
+//! Staged writes of MPI programs (`AGGIO_STAGE`) on a file system where changed times of files
+//! reach the kernel late.
 
 use crate::mounted::Mount;
 use aggio_tests::{Directory, Finished, Job, Mpi, compile, installed_for, library, names_in};

@@ -1,8 +1,8 @@
-//! What applications do in the benchmark: programs, their arguments and the numbers of ranks.
+//! The programs of the application benchmark, their arguments and the numbers of ranks.
 
 use crate::server::{Mpi, SERVERS};
 
-/// A program in C, of which each MPI has one.
+/// A program in C, compiled for each MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// `tridiagonal.c`, MPI-IO.
@@ -37,7 +37,7 @@ impl Program {
 /// One row of the table for each number of ranks and each MPI.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    /// What a reader of the table is told.
+    /// The name in the table.
     pub(super) name: &'static str,
     pub(super) program: Program,
     /// Behind the name of the file; smaller ones where requests take long.
@@ -132,7 +132,7 @@ pub(super) const CASES: &[Case] = &[
     ),
 ];
 
-/// Who serves a job.
+/// The server of a job, and its mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     /// Place in [`SERVERS`].

@@ -35,11 +35,11 @@ const COLUMNS: &str = "\
 |---|---|--:|---|---|---|--:|--:|--:|--:|
 ";
 
-/// What all jobs share.
+/// The state that all jobs share.
 struct Bench<'a> {
     arguments: &'a Arguments,
     compiled: Scratch,
-    /// For which MPI which program is there.
+    /// The compiled programs, by MPI.
     programs: Vec<(Mpi, Program)>,
     interrupted: &'a AtomicBool,
 }
@@ -71,7 +71,7 @@ pub(crate) fn measure(arguments: &Arguments, interrupted: &AtomicBool) -> Result
     Ok(text)
 }
 
-/// What the compiler is told of the HDF5 of an MPI.
+/// The compiler options for the HDF5 of an MPI.
 fn hdf5_options(mpi: Mpi) -> Result<Vec<String>, String> {
     let package = format!("hdf5-{}", mpi.name());
     let output = Command::new("pkg-config").args(["--cflags", "--libs", &package]).output();
@@ -150,7 +150,7 @@ impl Bench<'_> {
         Ok(row_of(&format!("| {} | {} | {ranks} ", case.name, mpi.name()), &names, natives, own))
     }
 
-    /// The row of a case of which a job failed or took too long: says which, and why.
+    /// The row of a case in which a job failed or took too long, with the reason.
     fn unmeasured(&self, case: &Case, mpi: Mpi, ranks: u32, why: String) -> Result<String, String> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(why);

@@ -1,4 +1,4 @@
-//! One job of an application pattern, and what it and the library's report tell.
+//! One job of an application pattern, and the numbers that it and the library's report print.
 
 use crate::job;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a job told.
+/// The numbers of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Run {
     /// Seconds.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Opening and closing count, the start of processes does not. Files are not synchronised. The
-//! program knows nothing of aggio: it is run with and without the library.
+//! program does not depend on aggio: it is run with and without the library.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Result, Write};

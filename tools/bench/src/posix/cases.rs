@@ -1,4 +1,4 @@
-//! What programs without MPI do in the benchmark, and what is wanted of it.
+//! The programs without MPI in the benchmark, and their speed targets.
 
 /// Which rule makes the library serve the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Served {
     Container(&'static str),
 }
 
-/// Who writes.
+/// The program that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// `aggio-bench-records` with this word first.
@@ -23,11 +23,11 @@ pub(super) enum Program {
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    /// What a reader of the table is told.
+    /// The name in the table.
     pub(super) name: &'static str,
-    /// What runs with the library.
+    /// The program that runs with the library.
     pub(super) program: Program,
-    /// What runs without it, where that is something else.
+    /// The program that runs without it, if that is another one.
     pub(super) native: Option<Program>,
     pub(super) served: Served,
     /// Bytes of a record.

@@ -168,7 +168,7 @@ impl Bench<'_> {
     }
 }
 
-/// What a program says that it took.
+/// The seconds that a program prints.
 fn seconds(command: &mut Command) -> Result<f64, String> {
     let output = command.output().map_err(|why| format!("{command:?}: {why}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
