@@ -109,17 +109,17 @@ impl Agent {
             | Message::Rest(..)
             | Message::NotKept(_)
             | Message::Spill(..)
-            | Message::Spilled(..) => return self.hear_of_kept(peer, message, body),
+            | Message::Spilled(..)
+            | Message::Subscribe { .. }
+            | Message::Subscribed { .. }
+            | Message::Push { .. }
+            | Message::Pushed(..) => return self.hear_of_kept(peer, message, body),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)
             | Message::Same(..)
             | Message::News(_)
             | Message::Gather(..) => return self.hear_shared(peer, message, None),
-            Message::Subscribe { .. }
-            | Message::Subscribed { .. }
-            | Message::Push { .. }
-            | Message::Pushed(..) => return self.hear_of_pushes(peer, message, body),
             Message::Offer(path, away) => return self.hear_offer(peer, &path, away, bytes(&body)),
             Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
                 return self.hear_shared(peer, message, Some(bytes(&body)));

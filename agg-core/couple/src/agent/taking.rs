@@ -48,7 +48,7 @@ impl Agent {
                 self.hear_spilled(Holder { peer, area }, error);
                 Ok(())
             }
-            _ => Err(io::Error::other("it is of no known kind")),
+            (message, body) => self.hear_of_pushes(peer, message, body),
         }
     }
 
