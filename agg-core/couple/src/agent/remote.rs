@@ -92,9 +92,7 @@ impl Agent {
             Message::Opened(ticket, away) => {
                 return self.opened_away(peer, (ticket, away), bytes(&body));
             }
-            Message::Stored(area, opens, series) => {
-                return self.hear_stored(peer, area, (opens, series));
-            }
+            Message::Stored(area, n, of) => return self.hear_stored(peer, area, (n, of)),
             Message::Size(..)
             | Message::Differ(_)
             | Message::Memory(..)
