@@ -2,7 +2,7 @@
 //! whoever comes first.
 
 use aggio_tests::hosts::{CoupledHosts, Plan, end};
-use aggio_tests::{Mpi, compile, factor, installed};
+use aggio_tests::{Mpi, compile, factor, installed, library};
 use std::path::Path;
 use std::time::Duration;
 
@@ -207,35 +207,71 @@ fn what_hosts_write_stays_there_and_goes_to_the_hosts_that_read_it() {
     }
 }
 
+/// Two hosts write generations of 24 MiB with a rest between them, and two others read so many.
+struct Series<'a> {
+    layout: &'a str,
+    percent: u32,
+    written: u32,
+    read: u32,
+}
+
+impl Series<'_> {
+    /// Returns how many generations the writers' hosts have sent.
+    #[track_caller]
+    fn sent(&self, place: &CoupledHosts, mpi: &Mpi) -> f64 {
+        let (file, program) = (place.file("parts.dat"), compile("coupled_parts.c", mpi));
+        let [written, read, percent] =
+            [self.written, self.read, self.percent].map(|n| n.to_string());
+        let words = |what, count| [what, self.layout, "random", &file, count, "24576"];
+        let job = |hosts, words: &[&str]| {
+            place.spread(mpi, hosts, &program, words).env("PAUSE", "400").spawn()
+        };
+        let before = place.cluster.traffic();
+        let reads = job((3, 4), &[&words("read", &read)[..], &[&percent]].concat());
+        let wrote = job((1, 2), &words("write", &written)).expect("mpirun");
+        let text = place.succeeds(&mpi.name, reads.expect("mpirun"));
+        place.succeeds(&mpi.name, wrote);
+        assert_eq!(text.matches(": right").count() as u32, self.read, "{}: {text}", mpi.name);
+        let moved = place.cluster.traffic().into_iter().zip(before);
+        let sent: u64 = moved.take(2).map(|(now, then)| (now - then).bytes_out).sum();
+        sent as f64 / (24 << 20) as f64
+    }
+}
+
 #[test]
 fn from_the_second_generation_on_no_reader_asks_for_bytes() {
     let Some(place) = place(Plan::new(4, 1)) else { return };
     for mpi in installed() {
-        for (layout, percent) in [("contiguous", "100"), ("slabs", "100"), ("contiguous", "10")] {
+        for (layout, percent) in [("contiguous", 100), ("slabs", 100), ("contiguous", 10)] {
             let what = format!("{}, {layout}, {percent} %", mpi.name);
-            let (file, program) = (place.file("parts.dat"), compile("coupled_parts.c", &mpi));
-            let words = |what| [what, layout, "random", &file, "6", "24576"];
-            let job = |hosts, words: &[&str]| {
-                place.spread(&mpi, hosts, &program, words).env("PAUSE", "400").spawn()
-            };
-            let before = place.cluster.traffic();
-            let read = job((3, 4), &[&words("read")[..], &[percent]].concat()).expect("mpirun");
-            let wrote = job((1, 2), &words("write")).expect("mpirun");
-            place.succeeds(&what, wrote);
-            let text = place.succeeds(&what, read);
-            assert_eq!(text.matches(": right").count(), 6, "{what}: {text}");
+            let sent = Series { layout, percent, written: 6, read: 6 }.sent(&place, &mpi);
             for host in ["node3", "node4"] {
                 let asked = place.status(host, "fetches");
                 // The first generation is on two nodes at most.
                 assert!((1..=2).contains(&asked), "{what}: {host} has asked {asked} times");
             }
-            let moved = place.cluster.traffic().into_iter().zip(before);
-            let sent: u64 = moved.take(2).map(|(now, then)| (now - then).bytes_out).sum();
-            let read = percent.parse::<f64>().expect("a number") / 100.0;
-            let generations = sent as f64 / (24 << 20) as f64;
-            assert!(generations < 6.0 * read * 1.15 + 0.1, "{what}: {generations} were sent");
+            let read = 6.0 * f64::from(percent) / 100.0;
+            assert!(sent < read * 1.15 + 0.1, "{what}: {sent} were sent");
             place.leaves_nothing();
         }
+    }
+}
+
+#[test]
+fn a_job_that_reads_no_more_gets_no_more_bytes() {
+    let Some(place) = place(Plan::new(4, 1)) else { return };
+    for mpi in installed() {
+        let (layout, percent) = ("contiguous", 100);
+        let sent = Series { layout, percent, written: 8, read: 3 }.sent(&place, &mpi);
+        // What was on its way when the job ended is of one generation.
+        assert!(sent < 4.3, "{}: {sent} were sent", mpi.name);
+        for host in place.cluster.names() {
+            let mut drop = place.cluster.launch().command(&host);
+            drop.arg(library().expect("a library").with_file_name("aggio"));
+            drop.args(["couple", "drop", &place.file("parts.dat")]);
+            assert!(place.prepare(drop, &mpi).env_remove("LD_PRELOAD").status().is_ok());
+        }
+        place.leaves_nothing();
     }
 }
 

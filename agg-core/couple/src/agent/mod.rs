@@ -41,6 +41,8 @@ mod waits;
 #[cfg(test)]
 mod aside_tests;
 #[cfg(test)]
+mod pushes_tests;
+#[cfg(test)]
 mod spread_tests;
 #[cfg(test)]
 mod step_tests;
