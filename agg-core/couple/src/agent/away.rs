@@ -57,6 +57,13 @@ impl Agent {
             return here.map_or(Way::There, Way::Here);
         }
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
+        if let Request::Open { ask, .. } = &request
+            && !ask.write
+            && let Some(text) = peers.losses.take(process, &ask.path)
+        {
+            self.reply(link, &Reply::Failed(libc::EIO, text), None);
+            return Way::There;
+        }
         if let Some((path, claim)) = name(&request) {
             let owner = match peers.owner(path, claim) {
                 Ok(owner) => owner,

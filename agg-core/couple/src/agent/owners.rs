@@ -14,11 +14,17 @@ impl Agent {
     /// The connection with an owner has ended.
     pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
-        let host = peers.host(peer);
+        let (host, names) = (peers.host(peer), peers.names_of(peer));
+        let joined = peers.joined.iter().filter(|(of, _)| *of == peer);
+        let joined: Vec<Process> = joined.map(|(_, process)| *process).collect();
         // Nobody was there, and the names are free: what was asked can be asked again.
         let never = peers.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
         let keys = peers.copies.of(peer);
         let text = format!("the agent of {host} has ended: {why}");
+        // A program that reads the next file would wait for another writer.
+        for process in joined.into_iter().filter(|_| !never) {
+            peers.losses.note(process, &names, &text);
+        }
         let mut unsaved = false;
         for key in keys {
             let Some(peers) = &mut self.peers else { return };
@@ -68,7 +74,11 @@ impl Agent {
                 Ok(Request::Close(..) | Request::Check(..)) if !unsaved => {
                     self.reply(kept.link, &Reply::Done, None);
                 }
-                _ => drop(self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None)),
+                _ => {
+                    self.reply(kept.link, &Reply::Failed(libc::EIO, text.clone()), None);
+                    let losses = self.peers.as_mut().map(|peers| &mut peers.losses);
+                    losses.into_iter().for_each(|losses| losses.forget(kept.process));
+                }
             }
         }
     }

@@ -67,7 +67,11 @@ impl Agent {
         let complete = peers.subscribers.complete(&part.owner, part.series, part.area);
         for (peer, subscription) in complete {
             let pieces: Vec<Extent> = subscription.places.iter().flat_map(pieces).collect();
-            let bytes = self.kept_bytes((&part.owner, part.area), &pieces);
+            let is_here = self.has_own(part, &subscription.places);
+            let bytes = match is_here {
+                true => self.kept_bytes((&part.owner, part.area), &pieces),
+                false => Ok(None),
+            };
             let bytes = bytes.unwrap_or_else(|error| {
                 log!(Level::Error, "agent: bytes for other nodes cannot be read: {error}");
                 None
@@ -86,6 +90,17 @@ impl Agent {
                 })
             });
         }
+    }
+
+    /// Whether this node has bytes of places, if it owns the generation.
+    fn has_own(&self, part: &Part<'_>, places: &[Extent]) -> bool {
+        let Some(peers) = &self.peers else { return false };
+        if part.owner != peers.directory.own().words() {
+            return true;
+        }
+        let size = self.areas.stat(part.area, 0).map_or(0, |stat| stat.size);
+        let of_others = |place: &Extent| !peers.locations.within(part.area, *place).is_empty();
+        places.iter().all(|place| place.end() <= size && !of_others(place))
     }
 }
 

@@ -94,6 +94,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let told: Vec<Peer> =
             peers.joined.iter().filter(|(_, one)| *one == process).map(|(peer, _)| *peer).collect();
+        peers.losses.forget(process);
         let copies = peers.copies.used_by(process);
         for peer in told {
             peers.joined.remove(&(peer, process));

@@ -13,6 +13,7 @@ mod hosted;
 mod kept;
 mod listing;
 mod locations;
+mod losses;
 mod message;
 mod moves;
 mod nodes;
@@ -33,6 +34,7 @@ pub(crate) use hosted::Hosted;
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
 pub(crate) use locations::{ALL, Holder, Locations, Source, Where};
+use losses::Losses;
 pub(crate) use message::{Away, Message, RemoteProcess};
 use moves::Moves;
 use offers::Offers;
@@ -142,6 +144,8 @@ pub(crate) struct Peers {
     pub(crate) subscribers: Subscribers,
     /// Bytes that other nodes send here without a request.
     pub(crate) subscriptions: Subscriptions,
+    /// Names whose owners have ended.
+    pub(crate) losses: Losses,
     /// Generations on their way to directories.
     pub(crate) moves: Moves,
     /// Messages for which the link has no room yet, in their order.
@@ -219,6 +223,7 @@ impl Peers {
             takes: Takes::default(),
             subscribers: Subscribers::default(),
             subscriptions: Subscriptions::default(),
+            losses: Losses::default(),
             moves: Moves::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),

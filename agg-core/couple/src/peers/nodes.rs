@@ -169,6 +169,12 @@ impl Peers {
         known.unwrap_or_else(|| String::from("another node"))
     }
 
+    /// The names that an agent owns, as far as programs of this node have used them.
+    pub(crate) fn names_of(&self, peer: Peer) -> BTreeSet<Path> {
+        let all = self.owners.iter().filter(|(_, owner)| **owner == Some(peer));
+        all.map(|(name, _)| name.clone()).collect()
+    }
+
     /// A connection has ended: the names that the other side owned are to be looked up anew.
     /// Whether that agent has ended, so that they are free.
     pub(crate) fn forget(&mut self, peer: Peer) -> bool {
