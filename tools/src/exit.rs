@@ -57,16 +57,6 @@ impl Status {
         ),
     ];
 
-    /// What the statuses of a command mean, by their numbers.
-    pub(crate) fn of(command: &str) -> Vec<&'static Status> {
-        let own = || Self::ALL.iter().filter(|status| status.command == command);
-        let is_own = |number| own().any(|status| status.number == number);
-        let common = Self::ALL.iter().filter(|status| status.command.is_empty());
-        let mut all: Vec<_> = common.filter(|status| !is_own(status.number)).chain(own()).collect();
-        all.sort_by_key(|status| status.number);
-        all
-    }
-
     /// All as lines of command, number and meaning, separated by tabs.
     pub(crate) fn lines() -> String {
         let line = |status: &Status| {
