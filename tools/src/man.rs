@@ -114,10 +114,17 @@ on each line
 .IP \(bu 2
 the defaults
 .PP
-In a pattern * and ? do not match a slash, ** does. Sizes are bytes; K, M, G, T mean 1024 and its
-powers.
+In a pattern * and ? do not match a slash, ** does. A pattern without a slash applies to the last
+component of a name, one with a final slash to everything below. Sizes are bytes; K, M, G, T mean
+1024 and its powers. Unknown hints and bad values are ignored and reported once;
+.B AGGIO_STRICT
+makes them fatal.
+.I open
+hints have an effect only at the open; all ranks must set the same value of
+.I same
+hints.
 .B aggio hints
-prints every hint with its meaning, its value and the origin of the value.
+prints every hint with its whole meaning, its value and the origin of the value.
 "#;
 
 const TAIL: &str = r#".SH FILES
