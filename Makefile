@@ -3,8 +3,8 @@
 #                   the optimised library
 # make check-long   the same random tests, a hundred times as many
 # make conformance  the suites of MPICH, ROMIO, PnetCDF, HDF5, h5py, netCDF-C, mpi4py; pjdfstest
-# make bench        aggio beside the native implementations and the limit: docs/benchmarks/
-# make simulate     the plans of aggio and ROMIO for 100 to 100,000 ranks: docs/benchmarks/
+# make bench        aggio beside the native implementations and the limit: build/bench/results/
+# make simulate     the plans of aggio and ROMIO for 1,000 and 100,000 ranks: docs/benchmarks/
 # make install      libaggio.so, the aggio tool, manual pages and completions below PREFIX;
 #                   DEBUG_INFO=1 installs debug information, too
 
@@ -92,6 +92,7 @@ conformance:
 # system are measured. BENCH_ARGUMENTS="--quick" is for trying things out; docs/benchmarks/README.md
 # tells more.
 BENCH_ARGUMENTS ?=
+RESULTS := build/bench/results
 bench:
 	$(SETUP) bench
 	$(MAKE) build
@@ -99,39 +100,36 @@ bench:
 	  --target-dir $(TARGET)/bench/openmpi
 	MPICC=mpicc.mpich $(CARGO) build --release --manifest-path tools/bench-ranks/Cargo.toml \
 	  --target-dir $(TARGET)/bench/mpich
-	mkdir -p build/bench
-	$(TARGET)/release/aggio-bench --library $(LIBRARY) \
+	mkdir -p $(RESULTS)
+	$(TARGET)/release/aggio-bench --out $(RESULTS) --library $(LIBRARY) \
 	  --openmpi $(TARGET)/bench/openmpi/release/aggio-bench-ranks \
 	  --mpich $(TARGET)/bench/mpich/release/aggio-bench-ranks \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow --start \
 	  $(BENCH_ARGUMENTS)
-	$(TARGET)/release/aggio-bench --posix --library $(LIBRARY) \
+	$(TARGET)/release/aggio-bench --posix --out $(RESULTS) --library $(LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
-	$(TARGET)/release/aggio-bench --applications --library $(LIBRARY) \
+	$(TARGET)/release/aggio-bench --applications --out $(RESULTS) --library $(LIBRARY) \
 	  --on tmpfs=/dev/shm --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench \
 	  --slowfs $(TARGET)/release/aggio-slowfs --slow-directory $$PWD/build/bench/slow
 	$(CARGO) run --release -p agg-core --example blob_figures -- --markdown /dev/shm \
-	  > docs/benchmarks/containers.md
-	tests/mount_speed.py --aggio $(TARGET)/release/aggio > docs/benchmarks/fuse.md
+	  > $(RESULTS)/containers.md
+	tests/mount_speed.py --aggio $(TARGET)/release/aggio > $(RESULTS)/fuse.md
 	tests/netcdf_speed.py --library $(LIBRARY) --aggio $(TARGET)/release/aggio \
 	  --on tmpfs=/dev/shm \
-	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(TARGET)/netcdf.md
-	cp $(TARGET)/netcdf.md docs/benchmarks/netcdf.md
+	  --on $$(stat -f -c %T build/bench | tr / -)=$$PWD/build/bench > $(RESULTS)/netcdf.md
 	$(CARGO) build --release -p aggio-formats --example blob_sets
 	tests/set_speed.py --aggio $(TARGET)/release/aggio \
-	  --generator $(TARGET)/release/examples/blob_sets > $(TARGET)/sets.md
-	cp $(TARGET)/sets.md docs/benchmarks/sets.md
+	  --generator $(TARGET)/release/examples/blob_sets > $(RESULTS)/sets.md
 
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what
-# they compare.
+# they compare in tmp/counted.md and tmp/predicted.md below the target folder.
 simulate: build
 	$(CARGO) test -p aggio --test counted
 	AGGIO_TESTS=require AGGIO_LIBRARY=$(LIBRARY) $(CARGO) test -p aggio-tests --test predicted
-	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre simulation \
-	  > $(TARGET)/simulation.md
-	cat $(TARGET)/tmp/counted.md $(TARGET)/tmp/predicted.md >> $(TARGET)/simulation.md
+	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre \
+	  --ranks 1000,100000 simulation > $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md
 
 # Stripped; DEBUG_INFO=1 installs the debug information beside it, below lib/debug, where gdb and

@@ -54,7 +54,10 @@ impl Manual {
         let command = match &self.command {
             None => aggio,
             Some(name) => {
-                aggio.find_subcommand(name).ok_or_else(|| format!("{name}: no command"))?.clone()
+                let command = aggio.find_subcommand(name);
+                let command = command.ok_or_else(|| format!("{name}: no command"))?.clone();
+                // aggio(1) has it.
+                command.mut_arg("help", |help| help.hide(true))
             }
         };
         let title = command.get_display_name().unwrap_or("aggio").to_ascii_uppercase();

@@ -2,7 +2,7 @@
 
 /// Everything was done, or nothing is wrong.
 pub(crate) const DONE: u8 = 0;
-/// An operation failed; standard error gives the reason.
+/// Something could not be done; standard error says what.
 pub(crate) const FAILED: u8 = 1;
 /// `fsck`: nothing is lost.
 pub(crate) const REPAIRABLE: u8 = 1;
@@ -17,7 +17,7 @@ pub(crate) const UNWRITTEN: u8 = 5;
 /// `run`: no program was started.
 pub(crate) const NOT_STARTED: u8 = 127;
 
-/// The meaning of an exit status of a command.
+/// What an exit status of a command means.
 pub(crate) struct Status {
     /// The command; empty for all that have no other meaning for it.
     pub(crate) command: &'static str,
@@ -56,16 +56,6 @@ impl Status {
             "It cannot be told: one of them cannot be read. Also if an option is wrong.",
         ),
     ];
-
-    /// The statuses of a command and their meanings, by number.
-    pub(crate) fn of(command: &str) -> Vec<&'static Status> {
-        let own = || Self::ALL.iter().filter(|status| status.command == command);
-        let is_own = |number| own().any(|status| status.number == number);
-        let common = Self::ALL.iter().filter(|status| status.command.is_empty());
-        let mut all: Vec<_> = common.filter(|status| !is_own(status.number)).chain(own()).collect();
-        all.sort_by_key(|status| status.number);
-        all
-    }
 
     /// All as lines of command, number and meaning, separated by tabs.
     pub(crate) fn lines() -> String {
