@@ -1,7 +1,7 @@
 //! Owners that have ended: what programs of this node are told.
 
 use super::Agent;
-use crate::peers::shown;
+use crate::peers::{Key, shown};
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
 use aggio_base::log;
@@ -38,14 +38,7 @@ impl Agent {
                     shown(&copy.path)
                 );
             }
-            let handles = peers.copies.handles.iter().filter(|(_, held)| held.key == key);
-            let handles: Vec<(u64, Process)> =
-                handles.map(|(handle, held)| (*handle, held.process)).collect();
-            for (handle, process) in handles {
-                peers.copies.handles.remove(&handle);
-                let text = if lost { text.clone() } else { String::new() };
-                self.lost.insert(handle, (process, text));
-            }
+            self.end_handles(key, if lost { &text } else { "" });
             let ended = io::Error::other(text.clone());
             self.fail_shared(key, &ended);
             self.fail_wanting(key, &ended);
@@ -81,5 +74,13 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Ends the opens of a copy: their next requests get an error if `text` is not empty.
+    fn end_handles(&mut self, key: Key, text: &str) {
+        let Some(peers) = &mut self.peers else { return };
+        let handles = peers.copies.handles.extract_if(.., |_, held| held.key == key);
+        let ended = handles.map(|(handle, held)| (handle, (held.process, text.to_owned())));
+        self.lost.extend(ended);
     }
 }
