@@ -39,7 +39,7 @@ complete -c aggio -n "__fish_aggio_needs_command" -f -a "verify" -d 'Compare the
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "split" -d 'Make a container from an ordinary file'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "fsck" -d 'Check containers, and repair them'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "index" -d 'Seal a container that no process writes, and describe its parts'
-complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Finish what killed processes began'
+complete -c aggio -n "__fish_aggio_needs_command" -f -a "recover" -d 'Complete the work of killed processes'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "couple" -d 'Show the files that programs exchange in memory, and who writes, reads and waits'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "agent" -d 'Serve programs that exchange files in memory, until nothing is left to do'
 complete -c aggio -n "__fish_aggio_needs_command" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
@@ -95,15 +95,15 @@ complete -c aggio -n "__fish_aggio_using_subcommand stat" -l holes -d 'What sets
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -l chunks -d 'Each chunk of HDF5 files: its first element, its place and its bytes in the file'
-complete -c aggio -n "__fish_aggio_using_subcommand stat" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
+complete -c aggio -n "__fish_aggio_using_subcommand stat" -l partial -d 'Read sets of netCDF files even if some are missing or damaged; their parts are holes'
 complete -c aggio -n "__fish_aggio_using_subcommand stat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l offset -d 'The first byte that is written' -r
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l length -d 'How many bytes are written; without it all up to the end' -r
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
-complete -c aggio -n "__fish_aggio_using_subcommand cat" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
+complete -c aggio -n "__fish_aggio_using_subcommand cat" -l partial -d 'Read sets of netCDF files even if some are missing or damaged; their parts are holes'
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l to -d 'What is made' -r -f -a "plain\t'The file as it is'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l to -d 'The kind of file to make' -r -f -a "plain\t'The file as it is'
 cdf5\t'A netCDF file of CDF-5 that holds the same'
 e3sm\t'A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, FILE.0001, ...'
 hdf5-blob\t'A set of blobs as E3SM-IO writes it with HDF5: FILE.0000, FILE.0001, ...'"
@@ -112,15 +112,15 @@ complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Thread
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file, or files of the set, if there are some'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep what is copied if the run is interrupted, and go on with what such a run has kept; for a container that becomes a file as it is'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep the copied bytes if the run is interrupted, and go on with those of an interrupted run; for a container that becomes a file as it is'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums first, and compare the new file with its source at the end'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files even if some are missing or damaged; their parts are holes'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l bytes -d 'Compare the bytes of netCDF and HDF5 files, too'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -l json -d 'The differences as JSON'
-complete -c aggio -n "__fish_aggio_using_subcommand verify" -l partial -d 'Read sets of netCDF files of which some are missing or damaged; what they had is a hole'
+complete -c aggio -n "__fish_aggio_using_subcommand verify" -l partial -d 'Read sets of netCDF files even if some are missing or damaged; their parts are holes'
 complete -c aggio -n "__fish_aggio_using_subcommand verify" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand split" -l frame -d 'Bytes of the file that are stored together; 0 for 4 MiB' -r
 complete -c aggio -n "__fish_aggio_using_subcommand split" -l no-data-crc -d 'Store no checksums of the data'
@@ -137,13 +137,13 @@ complete -c aggio -n "__fish_aggio_using_subcommand index" -s h -l help -d 'Prin
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l spool -d 'Where the spool files of killed processes are' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l stage -d 'Where writes of MPI programs are staged, if they are' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -l changed -d 'Also write buffered bytes to files that somebody else has changed since'
-complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'What was done as JSON'
+complete -c aggio -n "__fish_aggio_using_subcommand recover" -l json -d 'Results as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand recover" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -l dir -d 'The directory where programs look for the agent' -r
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -l watch -d 'Look again every second, until interrupted'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -f -a "list" -d 'Files, generations, who wrote and reads them, and what waits'
+complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -f -a "list" -d 'List files, generations, their writers and readers, and waiting processes'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -f -a "drop" -d 'Give up complete generations of files that no program has open, read or not'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and not __fish_seen_subcommand_from list drop help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from list" -l dir -d 'The directory where programs look for the agent' -r
@@ -152,7 +152,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subc
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from drop" -l dir -d 'The directory where programs look for the agent' -r
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from drop" -l json -d 'Everything as JSON'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from drop" -s h -l help -d 'Print help'
-complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from help" -f -a "list" -d 'Files, generations, who wrote and reads them, and what waits'
+complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from help" -f -a "list" -d 'List files, generations, their writers and readers, and waiting processes'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from help" -f -a "drop" -d 'Give up complete generations of files that no program has open, read or not'
 complete -c aggio -n "__fish_aggio_using_subcommand couple; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l dir -d 'The directory where programs look for it' -r
@@ -175,7 +175,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l json -d 'The find
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -l exit-status -d 'All exit statuses, a line of command, number and meaning each'
-complete -c aggio -n "__fish_aggio_using_subcommand manual" -l reports -d 'The reference of what AGGIO_REPORT=json writes (docs/reports.md)'
+complete -c aggio -n "__fish_aggio_using_subcommand manual" -l reports -d 'The reference of the reports of AGGIO_REPORT=json (docs/reports.md)'
 complete -c aggio -n "__fish_aggio_using_subcommand manual" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "hints" -d 'Show every hint: its value here, where the value comes from, and what it does'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "env" -d 'Show every environment variable of aggio, and its value here'
@@ -190,7 +190,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_su
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "split" -d 'Make a container from an ordinary file'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "fsck" -d 'Check containers, and repair them'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "index" -d 'Seal a container that no process writes, and describe its parts'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "recover" -d 'Finish what killed processes began'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "recover" -d 'Complete the work of killed processes'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "couple" -d 'Show the files that programs exchange in memory, and who writes, reads and waits'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "agent" -d 'Serve programs that exchange files in memory, until nothing is left to do'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "run" -d 'Run a program, or mpirun, mpiexec, srun or flux, with the library preloaded'
@@ -198,5 +198,5 @@ complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_su
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "completions" -d 'Write completions for a shell'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "manual" -d 'The manual page of a command'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and not __fish_seen_subcommand_from hints env simulate mount umount ls stat cat merge verify split fsck index recover couple agent run doctor completions manual help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c aggio -n "__fish_aggio_using_subcommand help; and __fish_seen_subcommand_from couple" -f -a "list" -d 'Files, generations, who wrote and reads them, and what waits'
+complete -c aggio -n "__fish_aggio_using_subcommand help; and __fish_seen_subcommand_from couple" -f -a "list" -d 'List files, generations, their writers and readers, and waiting processes'
 complete -c aggio -n "__fish_aggio_using_subcommand help; and __fish_seen_subcommand_from couple" -f -a "drop" -d 'Give up complete generations of files that no program has open, read or not'

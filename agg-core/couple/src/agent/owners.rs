@@ -79,8 +79,12 @@ impl Agent {
     /// Ends the opens of a copy: their next requests get an error if `text` is not empty.
     fn end_handles(&mut self, key: Key, text: &str) {
         let Some(peers) = &mut self.peers else { return };
-        let handles = peers.copies.handles.extract_if(.., |_, held| held.key == key);
-        let ended = handles.map(|(handle, held)| (handle, (held.process, text.to_owned())));
-        self.lost.extend(ended);
+        let handles = peers.copies.handles.iter().filter(|(_, held)| held.key == key);
+        let handles: Vec<(u64, Process)> =
+            handles.map(|(handle, held)| (*handle, held.process)).collect();
+        for (handle, process) in handles {
+            peers.copies.handles.remove(&handle);
+            self.lost.insert(handle, (process, text.to_owned()));
+        }
     }
 }
