@@ -252,6 +252,17 @@ fn when_the_agent_of_an_owner_is_killed_readers_are_told_and_the_file_works_agai
 }
 
 #[test]
+fn a_reader_that_has_no_file_open_when_the_agent_of_the_owner_is_killed_does_not_wait_for_ever() {
+    let Some(user) = User::new(2) else { return };
+    let writer = user.start("node1", &["write", "/coupled/rest", "1", "1", BYTES, "9000"]);
+    let mut reader = user.start("node2", &["read", "/coupled/rest", "1", "2", BYTES, "3000"]);
+    first_line(&mut reader);
+    user.kill_agent("node1");
+    fails(reader, &["Some(5)", "the agent of node1 has ended"]);
+    drop(end(writer));
+}
+
+#[test]
 fn a_file_that_is_cut_while_another_host_than_its_owner_writes_it_has_no_bytes_of_before() {
     let Some(user) = User::new(2) else { return };
     // The host of the first writer owns the name.
