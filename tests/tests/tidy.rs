@@ -9,6 +9,8 @@ mod columns;
 mod dependencies;
 #[path = "tidy/modules.rs"]
 mod modules;
+#[path = "tidy/words.rs"]
+mod words;
 
 use serde_json::Value;
 use std::fs;
