@@ -1,0 +1,268 @@
+//! All files: their names, their generations, and the room for these.
+
+use super::generation::{Generation, State, Stored};
+use super::generations::Generations;
+use super::names::Names;
+use super::processes::{Caller, Processes};
+use super::room::Room;
+use super::sequence::{Choice, Sequence};
+use super::types::{Area, Ask, Effect, Job, Options, Path, Process};
+use std::ops::Range;
+
+/// All files.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    pub(crate) names: Names,
+    pub(crate) generations: Generations,
+    pub(crate) room: Room,
+    /// Changes of memory that the caller has yet to carry out.
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Files {
+    /// A name and its generations.
+    pub(super) fn sequence(&self, path: &[u8]) -> Option<Sequence<'_>> {
+        let name = self.names.get(path)?;
+        Some(Sequence { name, generations: &self.generations })
+    }
+
+    /// The newest generation of a name.
+    pub(crate) fn newest(&self, path: &[u8]) -> Option<(Area, &Generation)> {
+        self.sequence(path)?.newest()
+    }
+
+    /// The newest generation that a name means for its writer.
+    pub(super) fn named(&self, path: &[u8]) -> Option<(Area, &Generation)> {
+        self.newest(path).filter(|(_, newest)| !newest.unlinked)
+    }
+
+    /// The options of the file of a generation.
+    pub(crate) fn options_of(&self, area: Area) -> Option<&Options> {
+        let generation = self.generations.get(&area)?;
+        self.names.get(&generation.path).map(|name| &name.options)
+    }
+
+    /// Whether readers may have a generation when its writer synchronises it.
+    pub(crate) fn is_shown_at_sync(&self, area: Area) -> bool {
+        self.options_of(area).is_some_and(|options| options.at_sync)
+    }
+
+    /// Whether readers may have a generation before it is complete.
+    pub(crate) fn is_early(&self, area: Area) -> bool {
+        let Some(generation) = self.generations.get(&area) else { return false };
+        let is_shown = generation.early.step || generation.early.published;
+        !generation.is_complete() && (is_shown || self.is_shown_at_sync(area))
+    }
+
+    /// The generation that an open for reading gets now.
+    pub(super) fn choose(&self, caller: &Caller, path: &[u8], options: &Options) -> Choice {
+        self.sequence(path).map_or(Choice::Wait, |sequence| sequence.choose(caller, options))
+    }
+
+    /// The generation that a process finds under a name, if any. `Some(None)` is a file that it has
+    /// cut to no bytes, which has no memory.
+    pub(super) fn look(
+        &self,
+        caller: &Caller,
+        path: &[u8],
+        options: &Options,
+    ) -> Option<Option<Area>> {
+        let name = self.names.get(path)?;
+        if name.emptied && name.writer == Some(caller.job) {
+            return Some(None);
+        }
+        let is_here = |one: &Generation| !one.is_elsewhere(caller.node) || !one.is_elsewhere(0);
+        match self.choose(caller, path, options) {
+            Choice::Own(area) if !self.generations.get(&area).is_none_or(is_here) => None,
+            Choice::Own(area) | Choice::Next(area) => Some(Some(area)),
+            _ => None,
+        }
+    }
+
+    /// Begins a generation; `maker` is the process in messages.
+    pub(super) fn begin(
+        &mut self,
+        area: Area,
+        caller: &Caller,
+        maker: String,
+        ask: &Ask,
+        copy_of: Option<Area>,
+    ) {
+        let expected = self.expected(&ask.path, copy_of);
+        let name = self.names.entry(ask.path.clone()).or_default();
+        name.note_unreported(caller.job);
+        let emptied = name.emptied;
+        let (path, number) = (ask.path.clone(), name.add(area));
+        let mut one = Generation { path, number, emptied, expected, copy_of, ..Default::default() };
+        (one.writers.maker, one.early.step) = (maker, ask.options.at_step);
+        self.generations.insert(area, one);
+        self.effects.push(Effect::Make(area, copy_of));
+    }
+
+    /// A reader is done with the generations of a name that have these numbers, except with those
+    /// of the program `job`.
+    pub(super) fn mark_read(&mut self, path: &[u8], numbers: Range<u64>, job: Option<Job>) {
+        let Some(name) = self.names.get(path) else { return };
+        for (_, area) in name.generations.range(numbers) {
+            if let Some(generation) = self.generations.get_mut(area) {
+                generation.read |= !job.is_some_and(|job| generation.is_by(job));
+            }
+        }
+    }
+
+    /// An open for reading has ended; `seen`: its process has not only looked.
+    pub(super) fn stop_reading(&mut self, path: &[u8], process: Process, job: Job, seen: bool) {
+        let Some(name) = self.names.get_mut(path) else { return };
+        if let Some(number) = name.stop_reading(process, job, seen) {
+            self.mark_read(path, number..number + 1, None);
+        }
+    }
+
+    /// A reader does not want a generation.
+    pub(super) fn skip(&mut self, caller: &Caller, area: Area) {
+        let Some(generation) = self.generations.get_mut(&area) else { return };
+        let Some(name) = self.names.get_mut(&generation.path) else { return };
+        // Of a program that has not read it, it is no word for others that may.
+        generation.read |= name.position(caller).at == generation.number;
+        name.skip(caller, generation.number);
+    }
+
+    /// Takes a generation out of its name, and frees its memory.
+    fn remove(&mut self, area: Area) -> Option<Generation> {
+        let generation = self.generations.remove(&area)?;
+        self.room.leave(&generation.home);
+        self.effects.push(Effect::Free(area));
+        self.names.touch(&generation.path);
+        if let Some(name) = self.names.get_mut(&generation.path) {
+            name.generations.remove(&generation.number);
+        }
+        Some(generation)
+    }
+
+    /// A generation that is not complete is no more. Returns its name.
+    pub(super) fn discard(&mut self, area: Area) -> Option<Path> {
+        self.remove(area).map(|generation| generation.path)
+    }
+
+    /// Gives up a complete generation that a program may yet ask for.
+    pub(super) fn drop_generation(&mut self, area: Area) {
+        let Some(generation) = self.remove(area) else { return };
+        self.room.free(generation.in_memory());
+        let Some(name) = self.names.get_mut(&generation.path) else { return };
+        name.lost = name.lost.max(generation.number);
+        if !generation.unlinked {
+            name.dropped = generation.number.max(name.dropped);
+        }
+    }
+
+    /// Gives up all complete generations of a name that nobody has open, read or not; how many.
+    pub(crate) fn drop_all(&mut self, path: &[u8]) -> usize {
+        let Some(name) = self.names.get_mut(path) else { return 0 };
+        name.dead = None;
+        let may_go = |area: &Area| {
+            let one = self.generations.get(area);
+            one.is_some_and(|one| one.is_complete() && one.stored != Stored::Busy && !one.is_open())
+        };
+        let gone: Vec<Area> = name.generations.values().copied().filter(may_go).collect();
+        gone.iter().for_each(|area| self.drop_generation(*area));
+        gone.len()
+    }
+
+    /// Gives up all generations of a name that nobody needs any more.
+    pub(super) fn give_up(&mut self, path: &[u8], processes: &Processes) {
+        self.names.touch(path);
+        let Some(sequence) = self.sequence(path) else { return };
+        let unneeded = sequence.unneeded(processes);
+        let (mut gone, rest): (Vec<_>, Vec<_>) =
+            unneeded.into_iter().partition(|(_, stored)| stored.is_settled());
+        let due = rest.into_iter().rev().filter(|(_, stored)| *stored == Stored::Wanted);
+        // The newest comes last, and stays.
+        for (area, _) in due {
+            self.store(area);
+            if self.generations.get(&area).is_some_and(|one| one.stored == Stored::Done) {
+                gone.push((area, Stored::Done));
+            }
+        }
+        for (area, _) in gone {
+            if let Some(one) = self.remove(area)
+                && let Some(name) = self.names.get_mut(path)
+            {
+                name.lost = name.lost.max(one.number);
+            }
+        }
+    }
+
+    /// The name means this generation no more for its writer, nor one before it.
+    pub(super) fn hide(&mut self, area: Area) {
+        let Some(generation) = self.generations.get_mut(&area) else { return };
+        let (path, number) = (generation.path.clone(), generation.number);
+        generation.unlinked = true;
+        generation.is_for_nobody = generation.is_open_to_write() && !generation.is_complete();
+        if generation.stored != Stored::Never {
+            self.effects.push(Effect::Remove(path.clone()));
+            generation.stored = Stored::Never;
+        }
+        self.effects.push(Effect::Look(area));
+        let Some(name) = self.names.get_mut(&path) else { return };
+        name.on_disk = name.on_disk.max(number);
+        for (_, older) in name.generations.range(..number) {
+            if let Some(older) = self.generations.get_mut(older) {
+                older.unlinked |= older.is_complete();
+            }
+        }
+    }
+
+    /// Cuts the file of this name to no bytes: the writer's next open begins a generation.
+    ///
+    /// # Errors
+    /// `ENOENT`
+    pub(super) fn empty(&mut self, job: Job, path: &[u8]) -> Result<(), i32> {
+        // A generation on its way to this node is as good as complete.
+        let is_written = |one: &Generation| !one.is_complete() && !one.is_on_its_way();
+        let newest = self.named(path).map(|(area, newest)| (area, is_written(newest)));
+        let name = self.names.get_mut(path).ok_or(libc::ENOENT)?;
+        match newest {
+            Some((area, true)) => self.effects.push(Effect::Empty(area)),
+            Some((_, false)) => (name.emptied, name.writer) = (true, Some(job)),
+            None if name.emptied => {}
+            None => return Err(libc::ENOENT),
+        }
+        Ok(())
+    }
+
+    /// Gives a generation the name `to`, as its newest generation.
+    pub(super) fn rename(&mut self, area: Area, job: Job, to: &[u8], options: Options) {
+        let is_replaced = |one: &Generation| !one.is_complete() && one.is_open_to_write();
+        let replaced = self.newest(to).filter(|(_, old)| is_replaced(old)).map(|(area, _)| area);
+        // A generation that is closed is for readers as soon as it is complete.
+        replaced.into_iter().for_each(|replaced| self.hide(replaced));
+        let name = self.names.entry(to.to_vec()).or_default();
+        let number = name.add(area);
+        (name.writer, name.options) = (Some(job), options);
+        let Some(generation) = self.generations.get_mut(&area) else { return };
+        if let Some(old) = self.names.get_mut(&generation.path) {
+            old.generations.remove(&generation.number);
+        }
+        (generation.path, generation.number) = (to.to_vec(), number);
+        generation.read = false;
+        // The program that gives it its name has made it.
+        if generation.state == State::Complete {
+            generation.writers.jobs = [job].into();
+            self.want_stored(area);
+        } else {
+            generation.writers.jobs.insert(job);
+        }
+    }
+
+    /// A program that died was to make the next generation of files, and of these none is being
+    /// written: readers would wait for it for ever.
+    pub(super) fn lose_next(&mut self, job: Job, writer: &str) {
+        let generations = &self.generations;
+        for name in self.names.values_mut().filter(|name| name.writer == Some(job)) {
+            let is_told = name.dead.as_ref().is_some_and(|dead| dead.number == name.last);
+            if !is_told && !(Sequence { name: &*name, generations }).is_written() {
+                name.lose_next(writer.to_owned());
+            }
+        }
+    }
+}
