@@ -1,12 +1,9 @@
 //! All files: their names, their generations, and the room for these.
 
-use super::generation::{Generation, State, Stored};
-use super::generations::Generations;
-use super::names::Names;
-use super::processes::{Caller, Processes};
-use super::room::Room;
-use super::sequence::{Choice, Sequence};
-use super::types::{Area, Ask, Effect, Job, Options, Path, Process};
+use super::{
+    Area, Ask, Caller, Choice, Dead, Effect, Generation, Generations, Job, Names, Options, Path,
+    Process, Processes, Room, Sequence, State, Stored,
+};
 use std::ops::Range;
 
 /// All files.
@@ -16,7 +13,7 @@ pub(crate) struct Files {
     pub(crate) generations: Generations,
     pub(crate) room: Room,
     /// Changes of memory that the caller has yet to carry out.
-    pub(super) effects: Vec<Effect>,
+    pub(crate) effects: Vec<Effect>,
 }
 
 impl Files {
@@ -67,7 +64,7 @@ impl Files {
         path: &[u8],
         options: &Options,
     ) -> Option<Option<Area>> {
-        let name = self.names.get(path)?;
+        let name = self.names.get(path).filter(|_| caller.family.is_some())?;
         if name.emptied && name.writer == Some(caller.job) {
             return Some(None);
         }
@@ -77,6 +74,12 @@ impl Files {
             Choice::Own(area) | Choice::Next(area) => Some(Some(area)),
             _ => None,
         }
+    }
+
+    /// The newest generation that a process may read of a name, and the options of the file.
+    pub(super) fn view(&self, caller: &Caller, path: &[u8]) -> Option<(Area, &Options)> {
+        let sequence = self.sequence(path)?;
+        Some((sequence.newest_readable(caller.node)?, &sequence.name.options))
     }
 
     /// Begins a generation; `maker` is the process in messages.
@@ -261,7 +264,8 @@ impl Files {
         for name in self.names.values_mut().filter(|name| name.writer == Some(job)) {
             let is_told = name.dead.as_ref().is_some_and(|dead| dead.number == name.last);
             if !is_told && !(Sequence { name: &*name, generations }).is_written() {
-                name.lose_next(writer.to_owned());
+                name.last += 1;
+                name.dead = Some(Dead::unread(name.last, writer.to_owned()));
             }
         }
     }

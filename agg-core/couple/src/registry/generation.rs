@@ -1,8 +1,6 @@
 //! One generation of one file: its state, its bytes, its writers, and the opens that have it.
 
-use super::name::Reader;
-use super::opens::Open;
-use super::types::{Area, Directory, Handle, Job, Path, Process};
+use super::{Area, Directory, Handle, Job, Open, Path, Process, Reader};
 use std::collections::BTreeSet;
 
 /// The state of a generation.

@@ -1,7 +1,6 @@
 //! All generations, by their memory.
 
-use super::generation::{Generation, Home, State, Stored};
-use super::types::{Area, Handle, Process};
+use super::{Area, Generation, Handle, Home, Process, State, Stored};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 

@@ -1,31 +1,20 @@
 //! Names without opening them: looking, listing, removing, renaming, cutting.
 
-use super::Registry;
-use super::sequence::Choice;
-use super::types::{Area, Options, Path, Process};
+use super::{Area, Choice, Options, Path, Process, Registry};
 
 impl Registry {
     /// Returns the generation that a process finds under a name, if any. `Some(None)` is a file
     /// that it has cut to no bytes, which has no memory.
     pub fn look(&self, process: Process, path: &[u8], options: Options) -> Option<Option<Area>> {
-        let caller = self.processes.caller(process);
-        caller.family.and_then(|_| self.files.look(&caller, path, &options))
+        self.files.look(&self.processes.caller(process), path, &options)
     }
 
-    /// Names below the directory `dir`, without it, that a process finds there.
-    pub fn list(&self, process: Process, dir: &[u8]) -> Vec<Path> {
+    /// Names below the directory `dir`, without it, that a process finds there, or can view.
+    pub fn list(&self, process: Process, dir: &[u8], view: bool) -> Vec<Path> {
         let caller = self.processes.caller(process);
-        let is_known = caller.family.is_some();
-        self.files.names.list(dir, |path, name| {
-            is_known && self.files.look(&caller, path, &name.options).is_some()
-        })
-    }
-
-    /// Names below the directory `dir`, without it, that a process can open to view.
-    pub(crate) fn list_viewed(&self, process: Process, dir: &[u8]) -> Vec<Path> {
-        let node = self.processes.node(process);
-        self.files.names.list(dir, |path, _| {
-            self.files.sequence(path).and_then(|one| one.newest_readable(node)).is_some()
+        self.files.names.list(dir, |path, name| match view {
+            true => self.files.view(&caller, path).is_some(),
+            false => self.files.look(&caller, path, &name.options).is_some(),
         })
     }
 

@@ -1,8 +1,6 @@
 //! One name: its sequence of generations, its readers and their positions.
 
-use super::generation::Generation;
-use super::processes::Caller;
-use super::types::{Area, Family, Handle, Job, Options, Process, Who};
+use super::{Area, Caller, Family, Generation, Handle, Job, Options, Process, Who};
 use aggio_config::settings::couple::Pick;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,12 +117,6 @@ impl Name {
         (self.dead, self.emptied) = (None, false);
         self.generations.insert(self.last, area);
         self.last
-    }
-
-    /// The next generation has died before it began.
-    pub(super) fn lose_next(&mut self, writer: String) {
-        self.last += 1;
-        self.dead = Some(Dead::unread(self.last, writer));
     }
 
     /// A generation has died. Processes that have read a part of it have to learn that.

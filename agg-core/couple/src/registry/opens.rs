@@ -1,6 +1,6 @@
 //! Opens of processes, and the errors of those that have lost their generation.
 
-use super::types::{Area, Handle, Job, Process};
+use super::{Area, Handle, Job, Process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
@@ -69,7 +69,8 @@ impl Opens {
         self.take(|open| open.process == process)
     }
 
-    fn take(&mut self, is_it: impl Fn(&Open) -> bool) -> Vec<(Handle, Open)> {
+    /// Ends opens.
+    pub(super) fn take(&mut self, is_it: impl Fn(&Open) -> bool) -> Vec<(Handle, Open)> {
         let all = self.all.iter().filter(|(_, open)| is_it(open));
         let taken = all.map(|(handle, open)| (*handle, *open)).collect();
         self.all.retain(|_, open| !is_it(open));
@@ -120,11 +121,6 @@ impl Opens {
     /// Whether a process of the node has a generation open for writing.
     pub(crate) fn is_open_on(&self, area: Area, node: u64) -> bool {
         self.values().any(|open| open.area == area && open.write && open.node == node)
-    }
-
-    /// Ends all opens of a process that have a generation.
-    pub(super) fn forget(&mut self, process: Process, area: Area) {
-        self.take(|open| open.area == area && open.process == process);
     }
 
     /// Ends all opens for writing of a generation that is lost. Their processes get the error when

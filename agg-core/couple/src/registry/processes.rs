@@ -1,6 +1,6 @@
 //! The processes that have called, and their programs.
 
-use super::types::{Family, Job, Process, Who};
+use super::{Family, Job, Process, Who};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
@@ -76,7 +76,7 @@ impl Processes {
     }
 
     /// How many processes of a program are there.
-    pub(super) fn count(&self, job: Job) -> usize {
+    pub(crate) fn count(&self, job: Job) -> usize {
         self.values().filter(|who| who.job == job).count()
     }
 

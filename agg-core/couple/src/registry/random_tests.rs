@@ -228,7 +228,7 @@ impl Model {
         let ask = Ask { path: FILE.into(), ..Ask::default() };
         match self.registry.open(process, &ask) {
             Answer::Wait => {
-                self.registry.wait(part as u64, process, ask);
+                self.registry.waits.add(part as u64, process, ask);
                 self.reads[part].waits = true;
             }
             answer => self.came(part, &answer),
@@ -305,7 +305,7 @@ impl Model {
             }
         }
         let alive = self.made.iter().filter(|made| !self.freed.contains(&made.area)).count();
-        assert_eq!(alive, self.registry.generations.len());
+        assert_eq!(alive, self.registry.files.generations.len());
     }
 }
 
@@ -331,8 +331,7 @@ proptest! {
             model.registry.end(process, true);
             model.settle();
         }
-        model.registry.forget_the_dead();
-        prop_assert!(model.registry.opens.is_empty() && model.registry.waits.is_empty());
+        prop_assert!(model.registry.opens.is_empty() && model.registry.waits.all.is_empty());
         prop_assert!(model.registry.processes.is_empty());
     }
 }

@@ -1,10 +1,8 @@
 //! The generations of one name, and the one that an open gets.
 
-use super::generation::{Generation, Stored};
-use super::generations::Generations;
-use super::name::{Name, Position};
-use super::processes::{Caller, Processes};
-use super::types::{Area, Job, Options};
+use super::{
+    Area, Caller, Generation, Generations, Job, Name, Options, Position, Processes, Stored,
+};
 use aggio_config::settings::couple::{Pick, WriterDeath};
 
 /// The result of looking for a generation to read.
@@ -166,7 +164,7 @@ impl<'a> Sequence<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::State;
+    use crate::registry::{Dead, State};
 
     const READER: Caller = Caller { process: 9, job: 9, ranks: 1, family: Some(9), node: 0 };
 
@@ -213,7 +211,7 @@ mod tests {
         let (mut name, generations) = files(&[]);
         let choice = |name: &Name| choose(name, &generations, &READER, Pick::Next);
         assert_eq!(choice(&name), Choice::Wait);
-        name.lose_next("p".into());
+        name.dead = Some(Dead::unread(1, "p".into()));
         assert_eq!(choice(&name), Choice::Dead(1));
         name.pass(&READER, 1);
         assert_eq!(choice(&name), Choice::Wait);

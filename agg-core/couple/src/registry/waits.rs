@@ -1,55 +1,47 @@
 //! Opens that wait, and programs that wait for each other.
 
-use super::names::Names;
-use super::processes::Processes;
-use super::types::{Ask, Job, Process};
+use super::{Ask, Job, Names, Process, Processes};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 
 /// Opens that wait, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(BTreeMap<u64, (Process, Ask)>);
-
-impl Deref for Waits {
-    type Target = BTreeMap<u64, (Process, Ask)>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
+pub(crate) struct Waits {
+    pub(crate) all: BTreeMap<u64, (Process, Ask)>,
 }
 
 impl Waits {
     /// Lets an open for which there was nothing wait; `wait` names it.
     pub(crate) fn add(&mut self, wait: u64, process: Process, ask: Ask) {
-        self.0.insert(wait, (process, ask));
+        self.all.insert(wait, (process, ask));
     }
 
     /// Ends a wait that nobody is interested in any more. Returns its open.
     pub(crate) fn take(&mut self, wait: u64) -> Option<Ask> {
-        self.0.remove(&wait).map(|(_, ask)| ask)
+        self.all.remove(&wait).map(|(_, ask)| ask)
     }
 
     /// A process has ended.
     pub(super) fn end(&mut self, process: Process) {
-        self.0.retain(|_, (waiting, _)| *waiting != process);
+        self.all.retain(|_, (waiting, _)| *waiting != process);
     }
 
     /// Whether a process of another program than `job` may read generations: it does not wait for
     /// memory.
     pub(super) fn may_others_read(&self, job: Job, processes: &Processes) -> bool {
         let mut others = processes.iter().filter(|(_, who)| who.job != job);
-        let waits = |process| self.values().any(|(waiting, ask)| *waiting == process && ask.write);
+        let waits =
+            |process| self.all.values().any(|(waiting, ask)| *waiting == process && ask.write);
         others.any(|(process, _)| !waits(*process))
     }
 
     /// Programs all of whose processes wait, each for a file that the next one wrote last, and the
     /// last one for one of the first.
     pub(crate) fn cycle(&self, processes: &Processes, names: &Names) -> Option<Vec<Job>> {
-        let is_running = |process| !self.values().any(|(waiting, _)| waiting == process);
+        let is_running = |process| !self.all.values().any(|(waiting, _)| waiting == process);
         let running = processes.iter().filter(|(process, _)| is_running(*process));
         let running: BTreeSet<Job> = running.map(|(_, who)| who.job).collect();
         let mut edges: BTreeMap<Job, Job> = BTreeMap::new();
-        for (process, ask) in self.values() {
+        for (process, ask) in self.all.values() {
             let job = processes.caller(*process).job;
             let writer = names.get(&ask.path).and_then(|name| name.writer);
             if let Some(writer) = writer.filter(|_| !running.contains(&job)) {

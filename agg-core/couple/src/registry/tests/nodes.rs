@@ -70,7 +70,7 @@ fn all_writers_of_what_could_not_be_kept_have_the_error() {
         let opening = opened(registry.open(process, &ask));
         (opening.handle, opening.area)
     });
-    registry.spoil_area(handles[0].1, libc::ENOSPC, "no room");
+    registry.fail(handles[0].1, Some((libc::ENOSPC, "no room")));
     for (handle, _) in handles {
         let (number, text) = registry.opens.loss(handle).unwrap();
         assert!(number == libc::ENOSPC && text.contains("generation 1 is lost: no room"));
@@ -140,7 +140,7 @@ fn bytes_that_never_come_are_a_dead_writer() {
     let first = opened(registry.open(1, &ask(true)));
     assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
     registry.close(1, first.handle, 0, false);
-    registry.fail(first.area);
+    registry.fail(first.area, None);
     let answer = registry.open(3, &ask(false));
     assert_eq!(answer, Answer::Fail(libc::EIO));
     assert_eq!(registry.files.names.dead_writer(FILE, &answer).unwrap().writer, "process 1");
@@ -150,7 +150,7 @@ fn bytes_that_never_come_are_a_dead_writer() {
 fn writers_whose_bytes_never_come_are_told() {
     let mut registry = registry();
     let first = opened(registry.open(1, &ask(true)));
-    registry.fail(first.area);
+    registry.fail(first.area, None);
     let (_, text) = registry.opens.loss(first.handle).unwrap();
     assert!(text.contains("process 1 died"), "{text}");
 }
