@@ -107,7 +107,7 @@ impl Storage {
     pub(super) fn try_again(&mut self, registry: &mut Registry) {
         let now = Instant::now();
         let due = self.failed.extract_if(.., |(_, again)| *again <= now);
-        due.for_each(|(area, _)| registry.files.store(area));
+        due.for_each(|(area, _)| registry.files.store_again(area));
     }
 
     /// Keeps an error for the writer of a file.

@@ -119,8 +119,8 @@ impl Registry {
         }
     }
 
-    /// A generation will never be complete, because `writer` has died, of whom readers are told, or
-    /// for another reason: an error number and a text. Other writers get the error.
+    /// A generation will never be complete, because `writer` has died, as readers are told, or for
+    /// another reason: an error number and a text. Other writers get the error.
     pub(super) fn lose(&mut self, area: Area, writer: Option<String>, why: Option<(i32, &str)>) {
         let Some(generation) = self.files.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());

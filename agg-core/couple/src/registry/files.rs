@@ -270,3 +270,66 @@ impl Files {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = b"/d/f";
+    const CALLER: Caller = Caller { process: 1, job: 1, ranks: 1, family: Some(1), node: 0 };
+
+    fn complete(files: &mut Files, area: Area, path: &[u8]) {
+        let ask = Ask { path: path.to_vec(), ..Ask::default() };
+        files.begin(area, &CALLER, "p".into(), &ask, None);
+        let generation = files.generations.get_mut(&area).unwrap();
+        generation.writers.jobs.insert(1);
+        generation.complete();
+    }
+
+    fn freed(files: &mut Files) -> Vec<Effect> {
+        files.effects.drain(..).filter(|effect| matches!(effect, Effect::Free(_))).collect()
+    }
+
+    #[test]
+    fn generations_that_were_read_are_given_up_unless_one_begins_as_a_copy() {
+        let mut files = Files::default();
+        [10, 20, 30].into_iter().for_each(|area| complete(&mut files, area, FILE));
+        files.give_up(FILE, &Processes::default());
+        assert_eq!(freed(&mut files), [], "nobody has read");
+        files.mark_read(FILE, 0..3, Some(2));
+        let ask = Ask { path: b"/d/g".to_vec(), ..Ask::default() };
+        files.begin(40, &CALLER, "p".into(), &ask, Some(10));
+        files.give_up(FILE, &Processes::default());
+        assert_eq!(freed(&mut files), [Effect::Free(20)]);
+        assert_eq!(files.names[FILE].lost, 2);
+        assert_eq!(files.discard(40).as_deref(), Some(&b"/d/g"[..]));
+        files.give_up(FILE, &Processes::default());
+        assert_eq!(freed(&mut files), [Effect::Free(40), Effect::Free(10)]);
+    }
+
+    #[test]
+    fn a_renamed_generation_is_the_newest_of_its_new_name_and_made_by_its_renamer() {
+        let mut files = Files::default();
+        complete(&mut files, 10, FILE);
+        complete(&mut files, 20, b"/d/g");
+        files.rename(10, 2, b"/d/g", Options::default());
+        let (area, newest) = files.newest(b"/d/g").unwrap();
+        assert!(area == 10 && newest.number == 2 && newest.is_by(2) && !newest.is_by(1));
+        assert!(files.newest(FILE).is_none());
+        files.hide(10);
+        assert!(files.named(b"/d/g").is_none() && files.generations[&20].unlinked);
+        assert_eq!(files.empty(1, b"/d/g"), Err(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_dropped_generation_leaves_its_number_and_frees_its_memory() {
+        let mut files = Files::default();
+        complete(&mut files, 10, FILE);
+        files.weigh(10, 7);
+        assert_eq!((files.expected(b"/d/f", None), files.drop_all(FILE)), (7, 1));
+        assert!(files.names[FILE].is_dropped() && files.room.is_leaving());
+        assert_eq!(files.choose(&CALLER, FILE, &Options::default()), Choice::Wait);
+        files.lose_next(1, "p");
+        assert!(files.names[FILE].dead.is_none(), "another program wrote last");
+    }
+}

@@ -111,7 +111,9 @@ impl Registry {
     /// Something has changed that is known of a process: files that its program wrote last change,
     /// too.
     pub(crate) fn touch_written_by(&mut self, process: Process) {
-        self.files.names.touch_written_by(self.processes.caller(process).job);
+        if let Some(who) = self.processes.get(&process) {
+            self.files.names.touch_written_by(who.job);
+        }
     }
 
     /// Gives up all generations of a name that nobody needs any more.

@@ -129,11 +129,11 @@ impl Name {
 
     /// The position of a process. A new one begins at the end of those before it.
     pub(super) fn position(&self, caller: &Caller) -> Position {
+        let Some(family) = caller.family else { return Position::default() };
         let reader = self.readers.get(&caller.job);
         let known = reader.and_then(|reader| reader.processes.get(&caller.process));
         known.copied().unwrap_or_else(|| {
-            let ended = caller.family.and_then(|family| self.ended.get(&family));
-            let finished = ended.copied().unwrap_or(0);
+            let finished = self.ended.get(&family).copied().unwrap_or(0);
             Position { at: finished, open: 0, seen: true, finished }
         })
     }
@@ -169,11 +169,9 @@ impl Name {
 
     /// A reader does not want a generation.
     pub(super) fn skip(&mut self, caller: &Caller, number: u64) {
-        let position = self.announce(caller);
-        (position.at, position.seen) = (number, true);
-        if position.open == 0 {
-            position.finished = number;
-        }
+        let position = self.position(caller);
+        let finished = if position.open == 0 { number } else { position.finished };
+        *self.announce(caller) = Position { at: number, seen: true, finished, ..position };
         if let Some(family) = caller.family {
             self.removed.insert(family, number);
         }

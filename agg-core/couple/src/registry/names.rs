@@ -99,7 +99,7 @@ impl Names {
         dead.filter(|dead| dead.area == area).for_each(|dead| _ = dead.untold.remove(&process));
     }
 
-    /// Returns the writer whose death an answer of `EIO` reports.
+    /// The death that an answer of `EIO` reports.
     pub(crate) fn dead_writer(&self, path: &[u8], answer: &Answer) -> Option<&Dead> {
         let told = matches!(answer, Answer::Fail(libc::EIO) | Answer::OnDisk);
         self.get(path)?.dead.as_ref().filter(|_| told)
@@ -137,13 +137,62 @@ impl Names {
         }
     }
 
-    /// Programs may have ended. If so, and nobody has written again what they have lost, readers
-    /// learn that.
+    /// Programs may have ended. If so, readers learn of generations that they have lost and nobody
+    /// has written again.
     pub(crate) fn end_aborted(&mut self, has_ended: impl Fn(Job) -> bool) {
         for (path, name) in &mut self.all {
             if name.end_aborted(&has_ended) {
                 self.touched.insert(path.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{Aborted, Who};
+
+    const FILE: &[u8] = b"/d/f";
+
+    #[test]
+    fn names_are_listed_in_their_directory_only() {
+        let mut names = Names::default();
+        for path in [&b"/d/f"[..], b"/d/e/g", b"/df"] {
+            names.insert(path.to_vec(), Name::default());
+        }
+        assert_eq!(names.list(b"/d/", |_, _| true), [b"f".to_vec()]);
+        assert_eq!(names.list(b"/", |path, _| path != b"/d"), [b"df".to_vec()]);
+        assert!(names.list(b"/d", |_, _| false).is_empty());
+    }
+
+    #[test]
+    fn a_name_is_forgotten_when_no_process_is_there_and_nothing_is_left() {
+        let (mut names, mut processes) = (Names::default(), Processes::default());
+        names.insert(FILE.to_vec(), Name::default());
+        processes.join(1, Who { job: 1, ranks: 1, family: 1, label: String::new() });
+        names.tidy(FILE, &processes);
+        assert!(names.contains_key(FILE));
+        processes.end(1);
+        names.get_mut(FILE).unwrap().dead = Some(Dead::unread(1, String::new()));
+        names.tidy(FILE, &processes);
+        assert!(names.has_unreported_deaths());
+        names.get_mut(FILE).unwrap().dead = None;
+        names.tidy(FILE, &processes);
+        assert!(names.is_empty() && names.touched().is_empty());
+    }
+
+    #[test]
+    fn a_process_is_refused_once_after_its_program_has_lost_a_generation() {
+        let mut names = Names::default();
+        let aborted = Aborted { number: 1, opens: [(7, 70)].into(), ..Aborted::default() };
+        let name = Name { last: 1, aborted: [(1, aborted)].into(), ..Name::default() };
+        names.insert(FILE.to_vec(), name);
+        let caller = Caller { process: 5, job: 1, ranks: 3, family: Some(1), node: 0 };
+        assert!(!names.refuses(&Caller { ranks: 1, ..caller }, FILE, false), "it is alone");
+        assert!(names.touched().is_empty());
+        assert!(names.refuses(&caller, FILE, false) && !names.refuses(&caller, FILE, false));
+        assert!(!names.refuses(&Caller { process: 6, ..caller }, FILE, true), "it begins another");
+        assert_eq!(names.touched(), [FILE.to_vec()].into());
     }
 }

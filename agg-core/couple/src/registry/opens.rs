@@ -131,7 +131,7 @@ impl Opens {
         self.lost.extend(losers.map(|(handle, open)| (handle, loss(open.process))));
     }
 
-    /// The error of an open for writing whose generation was lost, and its message.
+    /// The error of an open for writing after its generation was lost, and its message.
     pub(crate) fn loss(&self, handle: Handle) -> Option<(i32, &str)> {
         self.lost.get(&handle).map(|loss| (loss.error, &*loss.text))
     }

@@ -3,7 +3,7 @@
 use super::tests::{opened, scene};
 use super::*;
 
-/// A program that writes a file, of which three records may be read, and a reader: 1 and 10.
+/// A program that writes a file with three records for readers, and a reader: 1 and 10.
 fn scene_of_a_writer() -> (super::tests::Scene, Opening) {
     let mut scene = scene();
     scene.options.at_step = true;

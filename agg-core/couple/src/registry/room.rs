@@ -39,7 +39,7 @@ pub(super) struct Need {
     budget: u64,
     /// Bytes that it is expected to have.
     expected: u64,
-    /// The generation with whose bytes it begins.
+    /// The generation that it begins as a copy of.
     pub(super) source: Option<Area>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Room {
     sizes: BTreeMap<Series, u64>,
     /// Directories that take no more bytes, and the error that said so.
     full: BTreeMap<Directory, i32>,
-    /// A file whose rule names a directory, if its generations may be too many since the last look.
+    /// A file with a directory for its generations, if they may be too many since the last look.
     pub(crate) grown: Option<Path>,
 }
 

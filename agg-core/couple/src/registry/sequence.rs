@@ -31,10 +31,7 @@ pub(super) struct Sequence<'a> {
 
 impl<'a> Sequence<'a> {
     /// The generations after number `at`.
-    fn after(
-        self,
-        at: u64,
-    ) -> impl DoubleEndedIterator<Item = (Area, &'a Generation)> + Clone + use<'a> {
+    fn after(self, at: u64) -> impl DoubleEndedIterator<Item = (Area, &'a Generation)> + use<'a> {
         let areas = self.name.generations.range(at + 1..).map(|(_, area)| *area);
         areas.filter_map(move |area| Some((area, self.generations.get(&area)?)))
     }

@@ -87,7 +87,7 @@ impl Files {
     }
 
     /// Gives up the oldest generation that nobody has open, and that is not to be stored: of the
-    /// file `path`, or else of another one whose rule allows it. Whether that gives room back.
+    /// file `path`, or else of another one if its rule allows that. Whether that gives room back.
     fn drop_oldest(&mut self, path: &[u8]) -> bool {
         let may_go = |area: Area, one: &Generation| {
             let name = self.names.get(&one.path);

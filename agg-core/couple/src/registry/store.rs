@@ -1,6 +1,6 @@
 //! Generations that are stored on disk as well.
 
-use super::{Area, Effect, Files, Generation, Path, Stored};
+use super::{Area, Effect, Files, Path, Stored};
 use aggio_config::settings::couple::Persist;
 
 impl Files {
@@ -14,11 +14,9 @@ impl Files {
         }
     }
 
-    /// Stores a generation, or tries that again, unless a newer one was stored: that is not to be
-    /// replaced by it.
-    pub(crate) fn store(&mut self, area: Area) {
-        let is_due = |one: &&mut Generation| matches!(one.stored, Stored::Wanted | Stored::Failed);
-        let Some(generation) = self.generations.get_mut(&area).filter(is_due) else { return };
+    /// Stores a generation, unless a newer one was: that is not to be replaced by it.
+    pub(super) fn store(&mut self, area: Area) {
+        let Some(generation) = self.generations.get_mut(&area) else { return };
         let Some(name) = self.names.get_mut(&generation.path) else { return };
         if name.on_disk > generation.number {
             generation.stored = Stored::Done;
@@ -49,5 +47,12 @@ impl Files {
         let wanted: Vec<Area> = wanted.map(|(area, _)| *area).collect();
         wanted.into_iter().for_each(|area| self.store(area));
         self.generations.storing().0
+    }
+
+    /// Tries again to store a generation that could not be stored.
+    pub(crate) fn store_again(&mut self, area: Area) {
+        if self.generations.get(&area).is_some_and(|one| one.stored == Stored::Failed) {
+            self.store(area);
+        }
     }
 }

@@ -13,7 +13,7 @@ use aggio_config::settings::couple::Pick;
 
 const FILE: &str = "/d/f";
 
-/// A registry whose memory is quiet as soon as nobody has it open for writing.
+/// A registry; its memory is quiet as soon as nobody has it open for writing.
 pub(super) struct Scene {
     pub(super) registry: Registry,
     pub(super) freed: Vec<Area>,

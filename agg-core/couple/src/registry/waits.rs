@@ -34,8 +34,8 @@ impl Waits {
         others.any(|(process, _)| !waits(*process))
     }
 
-    /// Programs all of whose processes wait, each for a file that the next one wrote last, and the
-    /// last one for one of the first.
+    /// Programs with no process that runs: each waits for a file that the next one wrote last, and
+    /// the last one for a file of the first.
     pub(crate) fn cycle(&self, processes: &Processes, names: &Names) -> Option<Vec<Job>> {
         let is_running = |process| !self.all.values().any(|(waiting, _)| waiting == process);
         let running = processes.iter().filter(|(process, _)| is_running(*process));
@@ -64,5 +64,48 @@ fn cycle_from(start: Job, edges: &BTreeMap<Job, Job>) -> Option<Vec<Job>> {
             return None;
         }
         path.push(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{Name, Who};
+
+    fn processes(all: &[Process]) -> Processes {
+        let mut processes = Processes::default();
+        for process in all {
+            let who = Who { job: *process, ranks: 1, family: 1, label: String::new() };
+            processes.join(*process, who);
+        }
+        processes
+    }
+
+    fn ask(path: &[u8], write: bool) -> Ask {
+        Ask { path: path.to_vec(), write, ..Ask::default() }
+    }
+
+    #[test]
+    fn a_cycle_has_programs_that_all_wait() {
+        let (mut waits, mut names, processes) =
+            (Waits::default(), Names::default(), processes(&[1, 2]));
+        for (path, writer) in [(b"a", 1), (b"b", 2)] {
+            names.insert(path.to_vec(), Name { writer: Some(writer), ..Name::default() });
+        }
+        waits.add(70, 1, ask(b"b", false));
+        assert_eq!(waits.cycle(&processes, &names), None, "one of them runs");
+        waits.add(71, 2, ask(b"a", false));
+        assert_eq!(waits.cycle(&processes, &names), Some(vec![1, 2]));
+        waits.end(2);
+        assert_eq!(waits.cycle(&processes, &names), None);
+    }
+
+    #[test]
+    fn a_process_that_waits_for_memory_gives_none_back() {
+        let (mut waits, processes) = (Waits::default(), processes(&[1, 2]));
+        assert!(waits.may_others_read(1, &processes));
+        waits.add(70, 2, ask(b"b", true));
+        assert!(!waits.may_others_read(1, &processes) && waits.may_others_read(2, &processes));
+        assert!(waits.take(70).is_some() && waits.may_others_read(1, &processes));
     }
 }

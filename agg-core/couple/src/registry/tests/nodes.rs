@@ -96,7 +96,7 @@ fn what_is_published_before_it_is_complete_is_for_readers_of_all_nodes() {
     assert_eq!(opened(registry.open(2, &ask(true))).generation, 2);
 }
 
-/// A generation that nobody has open any more, and whose bytes are on their way.
+/// A generation that nobody has open any more; its bytes are on their way.
 fn closed(registry: &mut Registry, path: &[u8]) -> Area {
     let opening = opened(registry.open(1, &Ask { path: path.to_vec(), ..ask(true) }));
     registry.close(1, opening.handle, 0, false);

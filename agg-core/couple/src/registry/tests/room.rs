@@ -1,5 +1,5 @@
 //! Memory for the generations that are there, and the one that begins: nothing is lost, nobody
-//! waits for what cannot happen, and there is never more than the rule allows.
+//! waits without end, and there is never more than the rule allows.
 
 use super::*;
 use aggio_config::settings::couple::Full;
@@ -167,7 +167,7 @@ impl World {
             Step::Close => {
                 if let Some(opening) = self.reading.take() {
                     self.registry.close(READER, opening.handle, 1 << 20, false);
-                    // The memory of what has moved meanwhile was this reader's.
+                    // The memory of a generation that has moved meanwhile was this reader's.
                     if self.moved.contains_key(&opening.area) {
                         self.memory.remove(&opening.area);
                     }
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// Everybody does what he can until nothing is left to do.
+    /// All take their steps until nothing is left to do.
     fn finish(&mut self) {
         let before = |world: &Self| (world.made, world.read.len(), world.moved.len());
         loop {

@@ -15,7 +15,7 @@ fn generations_are_stored_before_they_are_given_up() {
     scene.registry.stored(area, false);
     scene.settle();
     assert_eq!((scene.stored.len(), scene.freed.len()), (1, 0), "it is kept in memory");
-    scene.registry.files.store(area);
+    scene.registry.files.store_again(area);
     scene.settle();
     scene.registry.stored(area, true);
     scene.settle();
@@ -40,7 +40,7 @@ fn an_older_generation_never_replaces_a_newer_one_on_disk() {
     for (area, done) in [(all[0], false), (all[1], true), (all[2], true)] {
         scene.registry.stored(area, done);
     }
-    scene.registry.files.store(all[0]);
+    scene.registry.files.store_again(all[0]);
     scene.settle();
     assert_eq!(scene.stored, all);
 }
@@ -120,7 +120,7 @@ impl Steps {
         let ask = self.ask(self.areas.len(), true);
         let mut answer = self.scene.open(1, &ask);
         if answer == Answer::Wait {
-            // What was given up is free now.
+            // The generation that was given up is free now.
             self.measure();
             answer = self.scene.open(1, &ask);
         }

@@ -1,4 +1,4 @@
-//! Those who look at a file, and for whom nobody waits.
+//! Looks at a file that nobody waits for.
 
 use super::*;
 
