@@ -114,8 +114,8 @@ impl Registry {
 
     /// A generation that is not complete is no more.
     fn discard(&mut self, area: Area) {
-        if let Some(path) = self.files.discard(area) {
-            self.files.names.tidy(&path, &self.processes);
+        if let Some(generation) = self.files.remove(area) {
+            self.files.names.tidy(&generation.path, &self.processes);
         }
     }
 

@@ -1,8 +1,8 @@
 //! All files: their names, their generations, and the room for these.
 
 use super::{
-    Area, Ask, Caller, Choice, Dead, Effect, Generation, Generations, Job, Names, Options, Path,
-    Process, Processes, Room, Sequence, State, Stored,
+    Area, Ask, Caller, Choice, Dead, Effect, Generation, Generations, Job, Names, Options, Process,
+    Processes, Room, Sequence, State, Stored,
 };
 use std::ops::Range;
 
@@ -131,7 +131,7 @@ impl Files {
     }
 
     /// Takes a generation out of its name, and frees its memory.
-    fn remove(&mut self, area: Area) -> Option<Generation> {
+    pub(super) fn remove(&mut self, area: Area) -> Option<Generation> {
         let generation = self.generations.remove(&area)?;
         self.room.leave(&generation.home);
         self.effects.push(Effect::Free(area));
@@ -140,11 +140,6 @@ impl Files {
             name.generations.remove(&generation.number);
         }
         Some(generation)
-    }
-
-    /// A generation that is not complete is no more. Returns its name.
-    pub(super) fn discard(&mut self, area: Area) -> Option<Path> {
-        self.remove(area).map(|generation| generation.path)
     }
 
     /// Gives up a complete generation that a program may yet ask for.
@@ -302,7 +297,7 @@ mod tests {
         files.give_up(FILE, &Processes::default());
         assert_eq!(freed(&mut files), [Effect::Free(20)]);
         assert_eq!(files.names[FILE].lost, 2);
-        assert_eq!(files.discard(40).as_deref(), Some(&b"/d/g"[..]));
+        assert_eq!(files.remove(40).unwrap().path, b"/d/g");
         files.give_up(FILE, &Processes::default());
         assert_eq!(freed(&mut files), [Effect::Free(40), Effect::Free(10)]);
     }
