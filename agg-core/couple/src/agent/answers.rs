@@ -77,7 +77,7 @@ impl Agent {
             }
             Err(error) => {
                 // Another writer may have died while the memory was filled.
-                let loss = self.registry.loss(opening.handle);
+                let loss = self.registry.opens.loss(opening.handle);
                 let loss = loss.map(|(number, text)| (number, text.to_owned()));
                 self.registry.withdraw(waiting.process, opening.handle);
                 let number = error.raw_os_error().unwrap_or(libc::EIO);
@@ -93,13 +93,13 @@ impl Agent {
 /// The text of an error.
 fn told(answer: &Answer, path: &[u8], registry: &Registry) -> String {
     let path = String::from_utf8_lossy(path);
-    if let Some(dead) = registry.dead_writer(path.as_bytes(), answer) {
+    if let Some(dead) = registry.files.names.dead_writer(path.as_bytes(), answer) {
         let (number, writer) = (dead.number, &dead.writer);
         return format!("{path}: {writer} died before generation {number} was complete");
     }
     if let Answer::Fail(number) = answer
         && let Some((directory, error)) =
-            registry.full_directories().find(|(_, error)| error == number)
+            registry.files.room.full_directories().find(|(_, error)| error == number)
     {
         let error = std::io::Error::from_raw_os_error(error);
         return format!(

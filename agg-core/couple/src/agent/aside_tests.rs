@@ -60,11 +60,12 @@ impl Scene {
     /// The newest complete generation, when nothing is written any more.
     fn newest(&mut self) -> u64 {
         let began = Instant::now();
-        while self.agent.registry.generations.values().any(|one| one.state == State::Writing) {
+        while self.agent.registry.files.generations.values().any(|one| one.state == State::Writing)
+        {
             assert!(began.elapsed() < Duration::from_secs(30));
             self.turn_aside();
         }
-        self.agent.registry.generations.values().map(|one| one.number).max().unwrap()
+        self.agent.registry.files.generations.values().map(|one| one.number).max().unwrap()
     }
 }
 
@@ -128,7 +129,7 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
     scene.agent.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
-    while scene.agent.registry.generations.len() > 1 || !scene.agent.aside.is_idle() {
+    while scene.agent.registry.files.generations.len() > 1 || !scene.agent.aside.is_idle() {
         assert!(began.elapsed() < Duration::from_secs(30));
         scene.turn_aside();
     }

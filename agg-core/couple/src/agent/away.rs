@@ -132,7 +132,7 @@ impl Agent {
 
     /// A ticket for what a program wants of `peer`, who knows the process from now on.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
-        let ticket = self.registry.number();
+        let ticket = self.registry.numbers.next();
         self.links.let_wait(link);
         let Some(peers) = &mut self.peers else { return ticket };
         if peers.joined.insert((peer, process))

@@ -19,9 +19,9 @@ impl Caller<'_> {
             return lost(self.registry, self.process, handle);
         };
         let size = self.areas.stat(open.area, 0).map_or(u64::MAX, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
+        let path = self.registry.files.generations.get(&open.area).map(|one| one.path.clone());
         self.registry.see(self.process, handle, moved, moved >= size);
-        path.iter().for_each(|path| self.registry.touch(path));
+        path.iter().for_each(|path| self.registry.files.names.touch(path));
         Reply::Done
     }
 
@@ -33,7 +33,7 @@ impl Caller<'_> {
             return (reply, None);
         };
         let size = self.areas.stat(open.area, 0).map_or(0, |stat| stat.size);
-        let path = self.registry.generations.get(&open.area).map(|one| one.path.clone());
+        let path = self.registry.files.generations.get(&open.area).map(|one| one.path.clone());
         self.registry.close(self.process, handle, moved, moved >= size);
         (Reply::Done, path.filter(|_| open.write))
     }
@@ -56,7 +56,7 @@ impl Caller<'_> {
             // Cut to no bytes; the next open makes it.
             Some(None) => Some(Stat { mode: libc::S_IFREG | 0o600, ..Stat::default() }),
             Some(Some(area)) => {
-                let generation = self.registry.generations.get(&area);
+                let generation = self.registry.files.generations.get(&area);
                 let number = generation.map_or(0, |one| one.number);
                 let complete = generation.filter(|one| one.state == State::Complete);
                 let stat = self.areas.stat(area, number).ok();
@@ -68,11 +68,11 @@ impl Caller<'_> {
 
 /// The answer to a request about an open that has ended.
 pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) -> Reply {
-    if let Some((number, text)) = registry.loss(handle) {
+    if let Some((number, text)) = registry.opens.loss(handle) {
         return Reply::Failed(number, text.to_owned());
     }
     // An earlier agent was told, and did not come to say so.
-    if registry.has_completed(handle) {
+    if registry.files.generations.has_completed(handle) {
         return Reply::Done;
     }
     registry.report_aborted(process, handle);

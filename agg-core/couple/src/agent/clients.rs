@@ -203,7 +203,7 @@ impl Agent {
         let process = match self.clients.find(pid, client.start) {
             Some(process) => process,
             None => {
-                let process = self.registry.number();
+                let process = self.registry.numbers.next();
                 let who = hello.who(&client, session, &mut self.clients.jobs);
                 self.registry.join(process, who);
                 self.clients.add(process, client);

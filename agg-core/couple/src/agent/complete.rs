@@ -17,7 +17,7 @@ impl Agent {
     /// fewer, so that a file may be found open that is not.
     pub(super) fn look_again(&mut self, area: u64, looks: u32) {
         self.look(area);
-        let generation = self.registry.generations.get(&area);
+        let generation = self.registry.files.generations.get(&area);
         if looks < LOOKS && generation.is_some_and(|one| one.state == State::Writing) {
             self.closing.insert(area, looks + 1);
         }
@@ -39,14 +39,14 @@ impl Agent {
     /// Completes a generation if nobody can write to it any more. An error is its writer's.
     pub(super) fn look(&mut self, area: u64) {
         if let Err(error) = self.look_at(area)
-            && let Some(generation) = self.registry.generations.get(&area)
+            && let Some(generation) = self.registry.files.generations.get(&area)
         {
             self.storage.note_trouble(generation.path.clone(), &error, error.to_string());
         }
     }
 
     pub(super) fn look_at(&mut self, area: u64) -> io::Result<()> {
-        let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
+        let Some(generation) = self.registry.files.generations.get(&area) else { return Ok(()) };
         if self.aside.fills(area) || self.is_hosted(area) || self.is_promised(area) {
             return Ok(());
         }
@@ -58,13 +58,15 @@ impl Agent {
                 Quiet::Unknown => !is_open(),
             };
         // What a process wrote that dies before this is complete is dead: its end is yet to come.
-        if quiet && !self.clients.any_dies(&generation.writers) {
+        if quiet && !self.clients.any_dies(&generation.writers.processes) {
             if self.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
             {
                 return Ok(());
             }
-            let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-            let (copy_of, written) = (generation.copy_of, generation.written);
+            let Some(generation) = self.registry.files.generations.get(&area) else {
+                return Ok(());
+            };
+            let (copy_of, written) = (generation.copy_of, generation.writers.written);
             self.note_peak();
             if let Err(error) = self.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
@@ -78,7 +80,7 @@ impl Agent {
             self.registry.commit(area, changed);
             let stat = self.areas.stat(area, 0).unwrap_or_default();
             let elsewhere = self.note_shares(area);
-            self.registry.weigh(area, elsewhere.max(512 * stat.blocks));
+            self.registry.files.weigh(area, elsewhere.max(512 * stat.blocks));
             self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
             self.written += stat.size;
             self.tell_readers(area);
@@ -114,12 +116,12 @@ impl Agent {
 
     /// The bytes of a generation are in its directory, or could not be written there.
     pub(super) fn has_moved(&mut self, area: Area, result: io::Result<OwnedFd>) {
-        let last = self.registry.next_number_of_all();
+        let last = self.registry.numbers.peek();
         match result.and_then(|file| self.areas.replace(area, file, last)) {
             Ok(()) => {
                 let hosted = self.peers.as_mut().and_then(|all| all.hosted.get_mut(&area));
                 hosted.into_iter().for_each(|hosted| hosted.is_elsewhere());
-                self.registry.moved(area, Ok(()));
+                self.registry.files.moved(area, last);
             }
             Err(error) => self.folders.has_refused(area, &error, &mut self.registry),
         }

@@ -86,7 +86,7 @@ impl Storage {
     pub(super) fn stored(&mut self, area: Area, result: io::Result<()>, registry: &mut Registry) {
         let done = result.is_ok();
         if let Err(error) = result {
-            let generation = registry.generations.get(&area);
+            let generation = registry.files.generations.get(&area);
             let path = generation.map(|one| one.path.clone()).unwrap_or_default();
             let number = generation.map_or(0, |one| one.number);
             let name = String::from_utf8_lossy(&path);
@@ -107,7 +107,7 @@ impl Storage {
     pub(super) fn try_again(&mut self, registry: &mut Registry) {
         let now = Instant::now();
         let due = self.failed.extract_if(.., |(_, again)| *again <= now);
-        due.for_each(|(area, _)| registry.store_again(area));
+        due.for_each(|(area, _)| registry.files.store_again(area));
     }
 
     /// Keeps an error for the writer of a file.

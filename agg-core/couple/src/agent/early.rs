@@ -94,7 +94,7 @@ impl Agent {
 
     /// Lets other nodes know that a file which their programs read has other bytes.
     pub(super) fn tell_readers(&mut self, area: Area) {
-        for node in self.registry.readers_away(area) {
+        for node in self.registry.opens.readers_away(area) {
             self.tell(Peer(node), &Message::News(area));
         }
     }

@@ -28,7 +28,7 @@ impl Agent {
 
     /// Makes another agent the owner of a name, if nothing was written under it yet.
     pub(super) fn hands_name_over(&mut self, path: &Path, to: &Instance) -> bool {
-        let is_unwritten = self.registry.is_unwritten(path);
+        let is_unwritten = self.registry.files.names.get(path).is_none_or(|one| one.is_unwritten());
         if !is_unwritten || self.waits.written().any(|other| other == path) {
             return false;
         }
@@ -37,7 +37,7 @@ impl Agent {
             log!(Level::Debug, "agent: a name stays on this node: {error}");
             return false;
         }
-        self.registry.forget_name(path);
+        self.registry.files.names.forget(path);
         self.send_readers_away(path);
         true
     }

@@ -36,7 +36,7 @@ impl Lifetime {
 
     /// When an agent that has nothing to do ends.
     pub(super) fn end(&self, registry: &Registry) -> Option<Instant> {
-        let is_waited_for = registry.has_unreported_deaths();
+        let is_waited_for = registry.files.names.has_unreported_deaths();
         let lingers = if is_waited_for { LINGERS_AFTER_DEATH } else { LINGERS };
         self.idle_since.map(|since| since + lingers)
     }
@@ -56,7 +56,7 @@ impl Agent {
     /// Whether nothing is left to do, and has not been for a while.
     pub(super) fn is_done(&mut self) -> bool {
         let is_lost = self.reach.is_lost() && self.clients.is_empty();
-        if is_lost && self.registry.store_all(false) > 0 {
+        if is_lost && self.registry.files.store_all(false) > 0 {
             self.settle();
         }
         let is_busy = self.storage.is_busy();
@@ -64,7 +64,7 @@ impl Agent {
             return true;
         }
         if is_lost && !is_busy {
-            let left = self.registry.generations.len();
+            let left = self.registry.files.generations.len();
             let text = "its socket was removed, so that no program can reach it";
             log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
             return true;
@@ -85,7 +85,7 @@ impl Agent {
                 false => "programs are connected",
             });
         }
-        let left = self.registry.store_all(true);
+        let left = self.registry.files.store_all(true);
         self.settle();
         if left > 0 {
             let text = "generations that are to be on disk are not yet: they are being stored";

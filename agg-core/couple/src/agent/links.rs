@@ -166,7 +166,7 @@ impl Links {
                 log!(Level::Warn, "agent: more than {CONNECTIONS} connections; one was refused");
                 continue;
             }
-            self.add(registry.number(), packets, None);
+            self.add(registry.numbers.next(), packets, None);
         }
     }
 

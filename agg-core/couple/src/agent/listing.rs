@@ -14,7 +14,7 @@ pub(super) fn list(
     after: &[u8],
     view: bool,
 ) -> Reply {
-    let found = if view { registry.list_viewed(process, dir) } else { registry.list(process, dir) };
+    let found = registry.list(process, dir, view);
     page(found.into_iter().filter(|name| &**name > after), false)
 }
 

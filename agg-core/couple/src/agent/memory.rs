@@ -56,10 +56,10 @@ impl Agent {
             return self.areas.make_of(Some(Spare::from(file)), area, mode, copy_of);
         }
         // Holes tell which records are there, so that memory in advance is not for those.
-        let generation = self.registry.generations.get(&area).filter(|one| !one.step);
+        let generation = self.registry.files.generations.get(&area).filter(|one| !one.early.step);
         let spare = generation.and_then(|generation| {
             let path = &generation.path;
-            let budget = self.registry.names.get(path).map_or(0, |name| name.options.budget);
+            let budget = self.registry.files.names.get(path).map_or(0, |name| name.options.budget);
             let budget = if budget > 0 { budget } else { self.limit };
             let expected = self.spares.begin(area, path, budget);
             self.pages.file(expected).or_else(|| self.spares.take(area))
@@ -92,18 +92,18 @@ impl Agent {
         let used = self.areas.bytes() + self.growth() + self.shares();
         self.spares.shrink(used + self.spares.leaving() + next);
         let leaving = self.spares.leaving() + self.spares.making();
-        self.registry.measure(used, leaving, self.limit);
+        self.registry.files.room.measure(used, leaving, self.limit);
         self.note_peak();
     }
 
     /// The same before a program opens a file for writing.
     pub(super) fn measure_for(&mut self, path: &[u8]) {
-        self.measure(self.registry.expected(path, None));
+        self.measure(self.registry.files.expected(path, None));
     }
 
     /// The same for writers that wait.
     pub(super) fn measure_for_waits(&mut self) {
-        let next = self.waits.written().map(|path| self.registry.expected(path, None)).max();
+        let next = self.waits.written().map(|path| self.registry.files.expected(path, None)).max();
         if let Some(next) = next {
             self.measure(next);
         }
@@ -111,7 +111,7 @@ impl Agent {
 
     /// Bytes that generations which are being written are expected to get.
     fn growth(&self) -> u64 {
-        let written = self.registry.generations.iter();
+        let written = self.registry.files.generations.iter();
         let written = written.filter(|(_, one)| one.state == State::Writing && one.expected > 0);
         let rest = written.map(|(area, one)| {
             let has = self.areas.stat(*area, 0).map_or(0, |stat| 512 * stat.blocks);
@@ -123,7 +123,7 @@ impl Agent {
     /// Bytes of complete generations that another node has beyond those of this one: the budget
     /// counts the node with most of each.
     fn shares(&self) -> u64 {
-        let rest = self.registry.generations.iter().map(|(area, one)| {
+        let rest = self.registry.files.generations.iter().map(|(area, one)| {
             let has = self.areas.stat(*area, 0).map_or(0, |stat| 512 * stat.blocks);
             one.in_memory().saturating_sub(has)
         });

@@ -275,7 +275,7 @@ impl Agent {
             self.measure_for_waits();
             if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
                 self.answer(&waiting, answer);
-            } else if !self.move_ahead() && !self.registry.has_effects() {
+            } else if !self.move_ahead() && self.registry.files.effects.is_empty() {
                 break;
             }
         }
@@ -288,9 +288,9 @@ impl Agent {
     /// Lets generations move that will have to when the next ones begin; false if none was looked
     /// for.
     fn move_ahead(&mut self) -> bool {
-        let Some(path) = self.registry.grown() else { return false };
+        let Some(path) = self.registry.files.room.grown.take() else { return false };
         self.measure_for(&path);
-        self.registry.move_ahead(&path);
+        self.registry.files.move_ahead(&path);
         true
     }
 

@@ -19,7 +19,7 @@ pub(super) const LEAST: u64 = 256 << 10;
 impl Agent {
     /// A node opens a generation for reading.
     pub(super) fn note_reader(&mut self, peer: Peer, area: Area) {
-        let generation = self.registry.generations.get(&area);
+        let generation = self.registry.files.generations.get(&area);
         let complete = generation.filter(|one| one.state == State::Complete);
         if let (Some(generation), Some(peers)) = (complete, &mut self.peers) {
             peers.offers.opened(series(&generation.path), peer, area);
@@ -28,7 +28,7 @@ impl Agent {
 
     /// A generation of so many bytes is complete.
     pub(super) fn offer(&mut self, area: Area, size: u64, mode: u32) {
-        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let Some(generation) = self.registry.files.generations.get(&area) else { return };
         let Some(peers) = self.peers.as_mut().filter(|_| size >= LEAST) else { return };
         let (path, number) = (generation.path.clone(), generation.number);
         let away = Away { generation: number, area, size, mode, ..Away::default() };

@@ -108,7 +108,7 @@ impl Agent {
         if self.areas.open(area, true, false, false).is_err() {
             return peers.say(peer, &Message::Free(area), Body::None);
         }
-        let generation = self.registry.generations.get(&area);
+        let generation = self.registry.files.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
         let (found, _) = peers.locations.find((area, &series), &places, PARTS);
         peers.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
@@ -118,7 +118,7 @@ impl Agent {
     /// parts, if these are few.
     pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
         let Some(peers) = &self.peers else { return Body::None };
-        let generation = self.registry.generations.get(&area);
+        let generation = self.registry.files.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
         match peers.locations.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
             (found, true) => Body::Bytes(found.encode()),

@@ -107,9 +107,9 @@ impl Agent {
 
     /// A generation that is being written lacks bytes that will never come.
     fn fail_writing(&mut self, area: Area) {
-        let generation = self.registry.generations.get(&area);
+        let generation = self.registry.files.generations.get(&area);
         if generation.is_some_and(|one| one.state == State::Writing) {
-            self.registry.fail(area);
+            self.registry.fail(area, None);
         }
     }
 

@@ -56,7 +56,7 @@ impl Agent {
     pub(super) fn push_own(&mut self, area: Area) {
         let Some(peers) = &mut self.peers else { return };
         let owner = peers.directory.own().words();
-        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let Some(generation) = self.registry.files.generations.get(&area) else { return };
         let series = series(&generation.path);
         peers.locations.announced(area, None, series.clone());
         self.push_part(&Part { owner, series: &series, area, report: 0 });
@@ -76,7 +76,7 @@ impl Agent {
                 log!(Level::Error, "agent: bytes for other nodes cannot be read: {error}");
                 None
             });
-            let tag = if bytes.is_some() { self.registry.number() } else { 0 };
+            let tag = if bytes.is_some() { self.registry.numbers.next() } else { 0 };
             let (owner, series) = (part.owner.clone(), part.series.clone());
             let number = subscription.number;
             let (area, report) = (part.area, part.report);

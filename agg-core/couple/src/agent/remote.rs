@@ -155,7 +155,7 @@ impl Agent {
     }
 
     fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
-        let process = self.registry.number();
+        let process = self.registry.numbers.next();
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
         let who = Who {
             job: self.clients.jobs.of(&who.job),
@@ -164,7 +164,7 @@ impl Agent {
             label,
         };
         self.registry.join(process, who);
-        self.registry.lives_on(process, peer.0);
+        self.registry.processes.lives_on(process, peer.0);
         self.lifetime.stays = false;
         if let Some(peers) = &mut self.peers {
             peers.remote.insert((peer, number), process);
@@ -220,7 +220,7 @@ impl Agent {
             _ => None,
         };
         self.catch_up(&request);
-        let link = self.registry.number();
+        let link = self.registry.numbers.next();
         if let Some(peers) = &mut self.peers {
             peers.answers.insert(link, (peer, ticket));
         }
@@ -308,8 +308,10 @@ impl Agent {
             self.note_reader(peer, open.area);
         }
         let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
-        let (shared, early) =
-            (self.registry.is_shared(open.area), self.registry.is_early(open.area));
+        let (shared, early) = (
+            self.registry.files.generations.is_shared(open.area),
+            self.registry.files.is_early(open.area),
+        );
         let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
         if let Some(peers) = self.peers.as_mut().filter(|_| keeps || early && open.write) {
             // It sends differences from the beginning, or says what it keeps.
@@ -355,7 +357,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let Some(hosted) = peers.hosted.get_mut(&area) else { return };
         let registry = &self.registry;
-        if hosted.release(|peer| registry.is_open_on(area, peer.0)) {
+        if hosted.release(|peer| registry.opens.is_open_on(area, peer.0)) {
             self.areas.stored(area);
             self.look(area);
             self.settle();
@@ -403,10 +405,14 @@ impl Agent {
             .chain(peers.locations.of(peer))
             .collect();
         for area in left {
-            let is_written =
-                self.registry.generations.get(&area).is_some_and(|one| one.state == State::Writing);
+            let is_written = self
+                .registry
+                .files
+                .generations
+                .get(&area)
+                .is_some_and(|one| one.state == State::Writing);
             if is_written {
-                self.registry.fail(area);
+                self.registry.fail(area, None);
             }
             if let Some(peers) = &mut self.peers {
                 let hosted = peers.hosted.get_mut(&area);

@@ -36,7 +36,7 @@ impl Agent {
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
-                let count = self.registry.drop_all(&path);
+                let count = self.registry.files.drop_all(&path);
                 self.settle();
                 self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
             }
@@ -130,17 +130,17 @@ impl Agent {
             Request::Renew(handle) => caller.check(handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
             Request::Empty(path) => {
-                self.registry.touch(&path);
+                self.registry.files.names.touch(&path);
                 told(self.registry.empty(process, &path))
             }
             Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
             Request::Rename(from, to, options) => {
                 let result = self.registry.rename(process, &from, &to, options);
                 // In no record is worse than in two.
-                let others = self.registry.touched();
-                self.registry.touch(&to);
+                let others = self.registry.files.names.touched();
+                self.registry.files.names.touch(&to);
                 self.save();
-                others.iter().for_each(|path| self.registry.touch(path));
+                others.iter().for_each(|path| self.registry.files.names.touch(path));
                 told(result)
             }
             Request::Stat(path, options) => caller.stat(&path, options),
@@ -164,7 +164,7 @@ impl Agent {
             _ => return None,
         };
         let error = self.find_survivors(options).err();
-        self.registry.touch(path);
+        self.registry.files.names.touch(path);
         error.map(|error| refused(&error))
     }
 
@@ -242,8 +242,8 @@ impl Agent {
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
         if let Some(open) = self.registry.opens.get(&handle).copied() {
-            let is_first =
-                self.registry.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
+            let is_first = self.registry.files.is_shown_at_sync(open.area)
+                && !self.registry.files.generations.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
@@ -267,7 +267,7 @@ impl Agent {
     ) -> Option<Reply> {
         let open = self.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.registry.is_step(open.area))
+        if open.is_some_and(|open| self.registry.files.generations.is_step(open.area))
             && self.gathers(open?.area, link, what)
         {
             self.settle();
@@ -309,7 +309,7 @@ impl Agent {
             return lost(&mut self.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.registry.is_shown_at_sync(area) {
+        if self.registry.files.is_shown_at_sync(area) {
             self.registry.publish(process, handle);
             self.tell_readers(area);
         }

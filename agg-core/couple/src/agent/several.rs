@@ -135,22 +135,23 @@ impl Agent {
     /// Whether all bytes of a generation must be on this node: programs of several nodes write it,
     /// of which some do not say which bytes, or it is to survive.
     pub(super) fn must_be_here(&self, area: Area) -> bool {
-        let Some(generation) = self.registry.generations.get(&area) else { return false };
-        let name = self.registry.names.get(&generation.path);
+        let Some(generation) = self.registry.files.generations.get(&area) else { return false };
+        let name = self.registry.files.names.get(&generation.path);
         let is_stored = |name: &Name| name.options.survives || name.options.persist != Persist::No;
-        generation.untold && self.registry.is_shared(area) || name.is_some_and(is_stored)
+        generation.writers.untold && self.registry.files.generations.is_shared(area)
+            || name.is_some_and(is_stored)
     }
 
     /// What another node has sent of a generation cannot be stored.
     pub(super) fn cannot_keep(&mut self, area: Area, error: &io::Error) {
-        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let Some(generation) = self.registry.files.generations.get(&area) else { return };
         if generation.state != State::Writing {
             return;
         }
         let path = String::from_utf8_lossy(&generation.path);
         log!(Level::Error, "agent: {path}: what another node wrote cannot be stored: {error}");
         let number = error.raw_os_error().unwrap_or(libc::EIO);
-        self.registry.spoil_area(area, number, &error.to_string());
+        self.registry.fail(area, Some((number, &error.to_string())));
         self.settle();
     }
 
@@ -202,7 +203,7 @@ impl Agent {
 
     /// Lets nodes that write a generation alone know that they do so no more.
     fn share_with_all(&mut self, area: Area) {
-        if !self.registry.is_shared(area) {
+        if !self.registry.files.generations.is_shared(area) {
             return;
         }
         let Some(peers) = &mut self.peers else { return };
@@ -249,7 +250,7 @@ impl Agent {
             Gathering::Sync(process, _) => (process, News::ALL),
             Gathering::Announce(process, ..) => (process, self.steps.news(area)),
         };
-        let node = self.registry.node(process);
+        let node = self.registry.processes.node(process);
         let others: Vec<Peer> =
             hosted.writers().into_iter().filter(|peer| peer.0 != node).collect();
         self.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
@@ -271,8 +272,9 @@ impl Agent {
 
     /// The same for the answer to a request about a file by name.
     pub(super) fn holds_reply(&mut self, path: &[u8], link: u64, reply: &Reply) -> bool {
-        let is_it =
-            |area: &&Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
+        let is_it = |area: &&Area| {
+            self.registry.files.generations.get(area).is_some_and(|one| one.path == *path)
+        };
         let Some(area) = self.pending.keys().find(is_it).copied() else { return false };
         self.hold(area, link, |waits| waits.later.push(Later::Reply(link, reply.clone())))
     }
@@ -295,7 +297,7 @@ impl Agent {
         let peers = self.peers.as_ref();
         let hosted = peers.and_then(|peers| peers.hosted.get(&open.area));
         let Some(hosted) = hosted.filter(|hosted| hosted.shared) else { return Some(Reply::Done) };
-        let (node, mut writers) = (self.registry.node(process), hosted.writers());
+        let (node, mut writers) = (self.registry.processes.node(process), hosted.writers());
         writers.retain(|peer| peer.0 != node);
         if node != 0
             && let Err(error) = self.areas.resize(open.area, size)

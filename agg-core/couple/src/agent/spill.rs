@@ -42,13 +42,13 @@ impl Folders {
     /// A generation could not move to its directory.
     pub(super) fn has_refused(&mut self, area: Area, error: &io::Error, registry: &mut Registry) {
         self.tell_full(area, error, registry);
-        registry.moved(area, Err(number(error)));
+        registry.files.not_moved(area, number(error));
         self.again = Some(Instant::now() + AGAIN);
     }
 
     fn tell_full(&mut self, area: Area, error: &io::Error, registry: &Registry) {
-        let Some(generation) = registry.generations.get(&area) else { return };
-        let Some(name) = registry.names.get(&generation.path) else { return };
+        let Some(generation) = registry.files.generations.get(&area) else { return };
+        let Some(name) = registry.files.names.get(&generation.path) else { return };
         let Some(directory) = &name.options.spill else { return };
         if !self.told.insert(directory.clone()) {
             return;
@@ -73,13 +73,13 @@ impl Folders {
     /// Lets directories that were full take generations again, if a writer waits; whether some do.
     pub(super) fn try_again(&mut self, registry: &mut Registry) -> bool {
         let is_due = self.again.take_if(|again| *again <= Instant::now()).is_some();
-        is_due && registry.try_directories_again()
+        is_due && registry.files.room.try_directories_again()
     }
 
     /// A directory that is full again is told again, unless that was a try.
     pub(super) fn forget_told(&mut self, registry: &Registry) {
-        let is_full = registry.full_directories().next().is_some();
-        if !is_full && self.again.is_none() && !registry.is_moving() {
+        let is_full = registry.files.room.full_directories().next().is_some();
+        if !is_full && self.again.is_none() && !registry.files.generations.is_moving() {
             self.told.clear();
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn refused(error: &io::Error) -> Reply {
 
 /// The directories that are full, and the errors that said so.
 pub(super) fn full(registry: &Registry) -> impl Iterator<Item = (&Directory, io::Error)> {
-    let full = registry.full_directories();
+    let full = registry.files.room.full_directories();
     full.map(|(directory, number)| (directory, io::Error::from_raw_os_error(number)))
 }
 

@@ -25,7 +25,7 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     let agent = &mut scene.agent;
     let label = "process on node2".to_owned();
     agent.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
-    agent.registry.lives_on(REMOTE, PEER.0);
+    agent.registry.processes.lives_on(REMOTE, PEER.0);
     let Answer::Opened(opening) = agent.registry.open(REMOTE, &ask(true)) else { panic!() };
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
@@ -47,7 +47,7 @@ fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_r
     let mut scene = Scene::with(&[1, 2]);
     let (own, theirs, area) = shared(&mut scene, c"/dev/full");
     scene.agent.hear_peer(PEER, Message::Differ(area), body(5, b"bytes")).unwrap();
-    assert_eq!(scene.agent.registry.loss(theirs).unwrap().0, libc::ENOSPC);
+    assert_eq!(scene.agent.registry.opens.loss(theirs).unwrap().0, libc::ENOSPC);
     let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
     assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));

@@ -38,7 +38,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 impl Agent {
     pub(super) fn status(&self) -> Json {
         let processes = self.registry.processes.values().map(|who| quoted(&who.label));
-        let files = self.registry.names.iter().filter_map(|(path, name)| {
+        let files = self.registry.files.names.iter().filter_map(|(path, name)| {
             let is_known = !name.generations.is_empty() || !name.readers.is_empty();
             (is_known || name.dead.is_some()).then(|| {
                 let path = quoted(&String::from_utf8_lossy(path));
@@ -102,9 +102,9 @@ fn generation(
     areas: &Areas,
     survivors: &Survivors,
 ) -> Option<String> {
-    let generation = registry.generations.get(&area)?;
+    let generation = registry.files.generations.get(&area)?;
     let stat = areas.stat(area, generation.number).unwrap_or_default();
-    let state = match (generation.state, generation.published) {
+    let state = match (generation.state, generation.early.published) {
         (State::Complete, _) => "complete",
         (State::Writing, true) => "readable",
         (State::Writing, false) => "being written",
@@ -120,7 +120,7 @@ fn generation(
             Home::Directory(directory, _) => directory,
             Home::Memory | Home::Moving(_) => survivors.directory(area).unwrap_or("memory"),
         }),
-        quoted(&generation.maker),
+        quoted(&generation.writers.maker),
         generation.read,
     ))
 }

@@ -62,14 +62,14 @@ pub(super) enum Gathering {
 impl Reader {
     fn describe(&self, registry: &Registry) -> Option<String> {
         let open = registry.opens.get(&self.handle)?;
-        let generation = registry.generations.get(&open.area)?;
+        let generation = registry.files.generations.get(&open.area)?;
         let who = registry.processes.get(&self.process).map_or("", |who| &who.label);
         let (path, number) = (String::from_utf8_lossy(&generation.path), generation.number);
         let (seconds, record) = (self.since.seconds(), self.told);
         Some(format!(
             "{path}: {who} has waited {seconds} s for record {record} of generation {number}; {} \
              is writing it",
-            generation.maker
+            generation.writers.maker
         ))
     }
 }
@@ -97,7 +97,7 @@ impl Steps {
     ) {
         // A copy that is being changed is for no reader before it is complete.
         let is_spoiled = self.steps.get(&area).is_some_and(|step| step.is_spoiled);
-        if is_spoiled || !registry.is_step(area) {
+        if is_spoiled || !registry.files.generations.is_step(area) {
             return;
         }
         match (self.steps.get_mut(&area), header(area, areas).unwrap_or_default()) {
@@ -123,7 +123,7 @@ impl Steps {
         let step = self.steps.get_mut(&area).filter(|step| !step.is_spoiled);
         let Some(step) = step else { return };
         step.there = records_there(area, step, areas).unwrap_or(step.there);
-        registry.show_records(area, step.there);
+        registry.files.generations.show_records(area, Some(step.there));
     }
 
     /// The header of a generation is another one now: who has read the one before cannot go on.
@@ -132,8 +132,8 @@ impl Steps {
         let readers = registry.opens.iter().filter(|(_, open)| open.area == area && !open.write);
         step.spoiled.extend(readers.map(|(handle, _)| *handle));
         step.is_spoiled = true;
-        registry.hide_records(area);
-        let path = registry.generations.get(&area).map(|one| one.path.clone());
+        registry.files.generations.show_records(area, None);
+        let path = registry.files.generations.get(&area).map(|one| one.path.clone());
         let path = path.unwrap_or_default();
         let text = "its header was changed while its records were read (ready=step)";
         log!(Level::Warn, "agent: {}: {text}", String::from_utf8_lossy(&path));
@@ -154,8 +154,8 @@ impl Steps {
     ) -> Option<Reply> {
         let open = registry.opens.get(&handle).filter(|open| open.process == process);
         let Some(open) = open.copied() else { return Some(lost(registry, process, handle)) };
-        let Some(generation) = registry.generations.get(&open.area) else {
-            registry.has_told_of_death(process, open.area);
+        let Some(generation) = registry.files.generations.get(&open.area) else {
+            registry.files.names.has_told_of_death(process, open.area);
             let text = "the writer of an open file died before it was complete (ready=step)";
             return Some(Reply::Failed(libc::EIO, text.into()));
         };
@@ -165,12 +165,12 @@ impl Steps {
             let text = "its writer has changed the header that this reader knows (ready=step)";
             return Some(Reply::Failed(libc::EIO, format!("{path}: {text}")));
         }
-        let is_own = generation.jobs.contains(&registry.processes.get(&process)?.job);
-        let name = registry.names.get(&generation.path);
+        let is_own = generation.writers.jobs.contains(&registry.processes.get(&process)?.job);
+        let name = registry.files.names.get(&generation.path);
         let now = name.is_some_and(|name| name.options.records_now);
         match step.filter(|_| generation.state == State::Writing && !is_own) {
             None => {
-                registry.has_all_records(handle);
+                registry.opens.has_all_records(handle);
                 Some(Reply::Records(None))
             }
             Some(step) if now || step.there >= told => {

@@ -45,7 +45,7 @@ impl Survivors {
     /// # Errors
     /// The error of the system.
     pub(super) fn file(&mut self, area: Area, registry: &Registry) -> io::Result<Option<OwnedFd>> {
-        let options = registry.options_of(area).filter(|options| options.survives);
+        let options = registry.files.options_of(area).filter(|options| options.survives);
         let Some(directory) = options.and_then(|options| options.spill.clone()) else {
             return Ok(None);
         };
@@ -73,9 +73,9 @@ impl Survivors {
         clients: &Clients,
     ) -> io::Result<()> {
         let Some(directory) = self.areas.get(&area).cloned() else { return Ok(()) };
-        let Some(generation) = registry.generations.get(&area) else { return Ok(()) };
+        let Some(generation) = registry.files.generations.get(&area) else { return Ok(()) };
         let (path, number) = (generation.path.clone(), generation.number);
-        registry.touch(&path);
+        registry.files.names.touch(&path);
         self.save(registry, areas, clients);
         self.name(&path, area, &directory, areas).inspect_err(|error| {
             let path = String::from_utf8_lossy(&path);
@@ -84,7 +84,7 @@ impl Survivors {
         })?;
         // That it has its name is written before its writer is told.
         self.named.insert(area);
-        registry.touch(&path);
+        registry.files.names.touch(&path);
         Ok(())
     }
 
@@ -108,13 +108,14 @@ impl Survivors {
 
     /// Writes the changed records of files with generations that survive.
     pub(super) fn save(&mut self, registry: &mut Registry, areas: &Areas, clients: &Clients) {
-        for path in registry.touched() {
-            let name = registry.names.get(&path).filter(|name| name.options.survives);
+        for path in registry.files.names.touched() {
+            let name = registry.files.names.get(&path).filter(|name| name.options.survives);
             let directory = name.and_then(|name| name.options.spill.clone());
             let known = self.records.get(&path).cloned();
             let result = match (directory.filter(|one| self.spools.contains_key(one)), known) {
                 (Some(directory), known) => {
-                    let number = known.map_or_else(|| registry.number(), |(_, number)| number);
+                    let number =
+                        known.map_or_else(|| registry.numbers.next(), |(_, number)| number);
                     self.records.insert(path.clone(), (directory.clone(), number));
                     let recorder = Recorder { survivors: self, registry, areas, clients };
                     let record = recorder.record(&path);
@@ -134,7 +135,7 @@ impl Survivors {
             let text = String::from_utf8_lossy(&path).into_owned();
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             // It is tried again whenever something happens.
-            registry.touch(&path);
+            registry.files.names.touch(&path);
             if self.unsaved.insert(path, number).is_none() {
                 let what = "what is known of it does not survive this agent for now";
                 log!(Level::Error, "agent: {text}: {what}: {error}");
@@ -223,7 +224,7 @@ mod tests {
         first.survivors.leave(false);
         drop(first);
         let mut second = Known::find(&directory, &place, &mut again);
-        assert_eq!(second.registry.generations.keys().collect::<Vec<_>>(), [&kept]);
+        assert_eq!(second.registry.files.generations.keys().collect::<Vec<_>>(), [&kept]);
         assert_eq!(second.survivors.directory(kept), Some(&*directory));
         assert_eq!(second.survivors.directory(gone), None);
         second.survivors.leave(true);

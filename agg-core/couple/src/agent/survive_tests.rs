@@ -143,7 +143,7 @@ impl Scene {
         let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                let process = agent.registry.number();
+                let process = agent.registry.numbers.next();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
                 let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
                 let label = format!("reader {part}");
@@ -231,7 +231,7 @@ impl Scene {
     fn until_complete(&mut self) {
         let began = std::time::Instant::now();
         loop {
-            let all = self.agent().registry.generations.iter();
+            let all = self.agent().registry.files.generations.iter();
             let writing = all.filter(|(_, one)| one.state == State::Writing);
             let writing: Vec<u64> = writing.map(|(area, _)| *area).collect();
             if writing.is_empty() {
@@ -294,7 +294,7 @@ proptest! {
         scene.agent().lose_the_dead();
         scene.agent().registry.end(WRITER, true);
         scene.agent().settle();
-        prop_assert!(scene.agent().registry.generations.is_empty());
+        prop_assert!(scene.agent().registry.files.generations.is_empty());
         scene.agent().survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
@@ -408,9 +408,9 @@ fn a_generation_that_two_records_name_has_one_name() {
     spool.write(number + 1, &record).unwrap();
     drop(spool);
     scene.begin();
-    let generations: Vec<_> = scene.agent().registry.generations.values().collect();
+    let generations: Vec<_> = scene.agent().registry.files.generations.values().collect();
     assert_eq!(generations.len(), 1);
-    let names = scene.agent().registry.names.values();
+    let names = scene.agent().registry.files.names.values();
     assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
 }
 

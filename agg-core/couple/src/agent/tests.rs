@@ -61,7 +61,7 @@ fn open(write: bool, blocking: bool) -> Request {
 impl Agent {
     /// The memory of the generation that was begun last.
     fn last_area(&self) -> u64 {
-        *self.registry.generations.keys().next_back().unwrap()
+        *self.registry.files.generations.keys().next_back().unwrap()
     }
 }
 
@@ -184,7 +184,7 @@ fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     }
     drop(other);
     assert_eq!(scene.call(2, Request::Close(other_handle, 0)).0, Reply::Done);
-    let state = scene.agent.registry.generations.values().map(|one| one.state).next();
+    let state = scene.agent.registry.files.generations.values().map(|one| one.state).next();
     assert_eq!(state, Some(State::Writing), "it is not complete");
     scene.agent.lose(1);
     let (reply, _) = scene.call(3, open(false, false));
@@ -240,9 +240,9 @@ fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
     let (handle, file) = scene.open(1, true);
     drop(file);
     assert_eq!(scene.call(2, Request::Withdraw(handle)).0, Reply::Done, "it is another's");
-    assert_eq!(scene.agent.registry.generations.len(), 1);
+    assert_eq!(scene.agent.registry.files.generations.len(), 1);
     assert_eq!(scene.call(1, Request::Withdraw(handle)).0, Reply::Done);
-    assert!(scene.agent.registry.generations.is_empty());
+    assert!(scene.agent.registry.files.generations.is_empty());
     let (written, file) = scene.open(1, true);
     drop(file);
     let copy = scene.agent.areas.open(scene.agent.last_area(), false, true, false).unwrap();
@@ -286,7 +286,7 @@ fn an_open_whose_program_is_gone_is_taken_back() {
     drop(scene.ends.remove(&1));
     scene.agent.serve(1, open(true, false));
     assert!(scene.agent.registry.opens.is_empty());
-    assert!(scene.agent.registry.generations.is_empty());
+    assert!(scene.agent.registry.files.generations.is_empty());
 }
 
 #[test]

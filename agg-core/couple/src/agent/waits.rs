@@ -78,13 +78,18 @@ impl Waiting {
             );
         }
         let next = registry.next_number(self.process, &self.path);
-        let writer = registry.names.get(&self.path).and_then(|name| name.writer);
-        let whom = match (registry.newest(&self.path), writer) {
+        let writer = registry.files.names.get(&self.path).and_then(|name| name.writer);
+        let whom = match (registry.files.newest(&self.path), writer) {
             (Some((area, generation)), _) if generation.number >= next => {
                 let bytes = areas.stat(area, 0).map_or(0, |stat| stat.size);
-                format!("{} has it open for writing ({bytes} bytes so far)", generation.maker)
+                format!(
+                    "{} has it open for writing ({bytes} bytes so far)",
+                    generation.writers.maker
+                )
             }
-            (_, Some(writer)) => format!("{} wrote the one before", registry.label(writer)),
+            (_, Some(writer)) => {
+                format!("{} wrote the one before", registry.processes.label(writer))
+            }
             (_, None) => "no program has opened it for writing".into(),
         };
         format!("{path}: {who} has waited {seconds} s for generation {next}; {whom}")
@@ -100,8 +105,8 @@ pub(super) struct Waits {
 
 impl Waits {
     pub(super) fn add(&mut self, waiting: Waiting, ask: Ask, registry: &mut Registry) {
-        let wait = registry.number();
-        registry.wait(wait, waiting.process, ask);
+        let wait = registry.numbers.next();
+        registry.waits.add(wait, waiting.process, ask);
         self.waits.insert(wait, waiting);
     }
 
@@ -119,7 +124,7 @@ impl Waits {
     ) -> Vec<(Waiting, Ask)> {
         let all = self.waits.iter().filter(|(_, waiting)| is_it(waiting));
         let all: Vec<u64> = all.map(|(wait, _)| *wait).collect();
-        let ends = |wait: u64| Some((self.waits.remove(&wait)?, registry.take_wait(wait)?));
+        let ends = |wait: u64| Some((self.waits.remove(&wait)?, registry.waits.take(wait)?));
         all.into_iter().filter_map(ends).collect()
     }
 
@@ -151,10 +156,10 @@ impl Waits {
 
     /// The connections of programs that wait for each other, with a text, once.
     pub(super) fn cycle(&mut self, registry: &Registry) -> Vec<(u64, String)> {
-        let cycle = registry.cycle();
+        let cycle = registry.waits.cycle(&registry.processes, &registry.files.names);
         let was_told = std::mem::replace(&mut self.told_cycle, cycle.is_some());
         let Some(cycle) = cycle.filter(|_| !was_told) else { return Vec::new() };
-        let labels: Vec<&str> = cycle.iter().map(|job| registry.label(*job)).collect();
+        let labels: Vec<&str> = cycle.iter().map(|job| registry.processes.label(*job)).collect();
         let text = format!("programs wait for each other: {}", labels.join(", for "));
         log!(Level::Warn, "agent: {text}");
         let job = |process: Process| registry.processes.get(&process).map(|who| who.job);
@@ -196,7 +201,7 @@ mod tests {
         assert!(waits.reminders(&registry, &areas).is_empty());
         assert_eq!(waits.describe(&registry, &areas).count(), 2);
         assert_eq!(waits.take(&mut registry, |one| one.process == 1).len(), 1);
-        assert!(registry.waits.keys().eq(waits.waits.keys()));
+        assert!(registry.waits.all.keys().eq(waits.waits.keys()));
         assert_eq!(waits.next(), waits.waits.values().next().map(|one| one.since.next()));
     }
 }

@@ -1,116 +1,101 @@
 //! Aborted generations: those that were being written when an earlier agent died. Their writers
 //! learn that by an error, and may write them again; readers learn it if those end instead.
-//! Processes of one program that have not learned it may yet come to write the rest of what others
-//! have lost: that must not be taken for a complete generation.
+//! Processes of one program that have not learned it may yet come to write their part of the lost
+//! generation: that must not be taken for a complete one.
 
-use super::{Answer, Ask, Dead, Handle, Job, Process, Registry, State};
+use super::{Caller, Dead, Handle, Job, Name};
 
-impl Registry {
-    /// The answer to an open for writing by one of several processes of a program that has lost a
-    /// generation, if it has not been told so yet. What others of the program have begun anew
-    /// meanwhile will not be complete without it.
-    pub(super) fn refused_after_abort(&mut self, process: Process, ask: &Ask) -> Option<Answer> {
-        let who = self.processes.get(&process).filter(|who| who.ranks > 1)?;
-        let (job, ranks, label) = (who.job, who.ranks, who.label.clone());
-        if ask.truncate {
-            self.note_unreported(job, &ask.path);
-        }
-        let aborted = self.names.get_mut(&ask.path)?.aborted.get_mut(&job)?;
-        let is_first = aborted.told.insert(process);
-        self.forget_aborted(&ask.path, job, ranks);
-        // One that begins a generation has nothing to do with those before.
-        if !is_first || ask.truncate {
-            return None;
-        }
-        let newest = self.newest(&ask.path);
-        let newest = newest.filter(|(_, one)| one.state == State::Writing);
-        if let Some(area) = newest.filter(|(_, one)| one.jobs.contains(&job)).map(|(area, _)| area)
-        {
-            self.declare_dead(area, label);
-        }
-        Some(Answer::Fail(libc::ESTALE))
-    }
-
-    /// Forgets the open of an earlier agent that a process asks for again by the same key: the
-    /// process never had it, so that nothing is lost.
-    pub(super) fn retract_unanswered(&mut self, process: Process, ask: &Ask) {
-        let job = self.job(process);
-        let Some(name) = self.names.get_mut(&ask.path) else { return };
-        let Some(aborted) = name.aborted.get_mut(&job) else { return };
-        let before = aborted.opens.len();
-        aborted.opens.retain(|_, key| ask.key == 0 || *key != ask.key);
-        if aborted.opens.len() == before {
-            return;
-        }
-        if aborted.opens.is_empty() {
-            name.aborted.remove(&job);
-        }
-        self.touch(&ask.path);
-    }
-
+impl Name {
     /// A program begins another generation. If it does not know that it has lost one, readers are
     /// told.
-    pub(super) fn note_unreported(&mut self, job: Job, path: &[u8]) {
-        let Some(name) = self.names.get_mut(path) else { return };
-        if let Some(aborted) = name.aborted.get(&job).filter(|aborted| aborted.told.is_empty()) {
-            name.unreported = name.unreported.max(aborted.number);
+    pub(super) fn note_unreported(&mut self, job: Job) {
+        if let Some(aborted) = self.aborted.get(&job).filter(|aborted| aborted.told.is_empty()) {
+            self.unreported = self.unreported.max(aborted.number);
         }
     }
 
-    /// A process learns that what it wrote by `handle` is lost.
-    pub(crate) fn report_aborted(&mut self, process: Process, handle: Handle) {
-        let Some(who) = self.processes.get(&process) else { return };
-        let (job, ranks) = (who.job, who.ranks);
-        let mut paths = Vec::new();
-        for (path, name) in &mut self.names {
-            let aborted =
-                name.aborted.get_mut(&job).filter(|aborted| aborted.opens.contains_key(&handle));
-            if let Some(aborted) = aborted {
-                aborted.told.insert(process);
-                paths.push(path.clone());
-            }
+    /// Forgets an open of an aborted generation by its key; whether there was one.
+    pub(super) fn retract_unanswered(&mut self, job: Job, key: u64) -> bool {
+        let Some(aborted) = self.aborted.get_mut(&job).filter(|_| key != 0) else { return false };
+        let before = aborted.opens.len();
+        aborted.opens.retain(|_, other| *other != key);
+        let after = aborted.opens.len();
+        if after == 0 && before > 0 {
+            self.aborted.remove(&job);
         }
-        paths.iter().for_each(|path| self.forget_aborted(path, job, ranks));
+        after < before
     }
 
-    /// Forgets a loss that all processes of the program know of, and that another generation
-    /// follows.
-    fn forget_aborted(&mut self, path: &[u8], job: Job, ranks: u32) {
-        self.touch(path);
-        let Some(name) = self.names.get_mut(path) else { return };
-        let last = name.last;
-        let is_over = |told: usize, number| told as u64 >= u64::from(ranks) && last > number;
-        if name.aborted.get(&job).is_some_and(|aborted| is_over(aborted.told.len(), aborted.number))
-        {
-            name.aborted.remove(&job);
+    /// A process learns that its program has lost a generation, which `handle` wrote if there is
+    /// one. Returns whether that is new to it; nothing if the program has lost none. A loss that
+    /// all processes know of, and that another generation follows, is forgotten.
+    pub(super) fn tell_aborted(&mut self, caller: &Caller, handle: Option<Handle>) -> Option<bool> {
+        let aborted = self.aborted.get_mut(&caller.job)?;
+        if handle.is_some_and(|handle| !aborted.opens.contains_key(&handle)) {
+            return None;
         }
-    }
-
-    /// Programs that have lost a generation, and of which no process is there.
-    pub(crate) fn aborted_without_processes(&self) -> Vec<Job> {
-        let aborted = self.names.values().flat_map(|name| name.aborted.keys().copied());
-        aborted.filter(|job| !self.has_processes(*job)).collect()
-    }
-
-    fn has_processes(&self, job: Job) -> bool {
-        self.processes.values().any(|who| who.job == job)
-    }
-
-    /// A program may have ended, or some of it. If so, and nobody has written again what it has
-    /// lost, readers learn that.
-    pub(crate) fn end_aborted(&mut self, job: Job) {
-        if self.has_processes(job) {
-            return;
+        let is_new = aborted.told.insert(caller.process);
+        if aborted.told.len() as u64 >= u64::from(caller.ranks) && self.last > aborted.number {
+            self.aborted.remove(&caller.job);
         }
-        let mut touched = Vec::new();
-        for (path, name) in &mut self.names {
-            let Some(aborted) = name.aborted.remove(&job) else { continue };
-            touched.push(path.clone());
-            if name.last == aborted.number && name.dead.is_none() {
+        Some(is_new)
+    }
+
+    /// Programs may have ended. Readers learn of their losses unless another generation follows.
+    /// Whether there were any.
+    pub(super) fn end_aborted(&mut self, has_ended: impl Fn(Job) -> bool) -> bool {
+        let before = self.aborted.len();
+        for (job, aborted) in std::mem::take(&mut self.aborted) {
+            if !has_ended(job) {
+                self.aborted.insert(job, aborted);
+            } else if self.last == aborted.number && self.dead.is_none() {
                 let writer = format!("the agent of {}", aborted.maker);
-                name.dead = Some(Dead::unread(aborted.number, writer));
+                self.dead = Some(Dead::unread(aborted.number, writer));
             }
         }
-        touched.iter().for_each(|path| self.touch(path));
+        self.aborted.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::name::Aborted;
+
+    /// A name under which program 1, of two processes, has lost generation 2.
+    fn name() -> Name {
+        let aborted = Aborted { number: 2, opens: [(7, 70)].into(), ..Aborted::default() };
+        Name { last: 2, aborted: [(1, aborted)].into(), ..Name::default() }
+    }
+
+    fn caller(process: u64) -> Caller {
+        Caller { process, job: 1, ranks: 2, family: Some(1), node: 0 }
+    }
+
+    #[test]
+    fn a_loss_is_forgotten_when_all_know_it_and_another_generation_follows() {
+        let mut name = name();
+        assert_eq!(name.tell_aborted(&caller(5), Some(8)), None, "another open");
+        assert_eq!(name.tell_aborted(&caller(5), Some(7)), Some(true));
+        assert_eq!(name.tell_aborted(&caller(5), None), Some(false));
+        name.add(70);
+        assert_eq!(name.tell_aborted(&caller(6), None), Some(true));
+        assert_eq!(name.tell_aborted(&caller(6), None), None);
+    }
+
+    #[test]
+    fn readers_learn_of_a_loss_when_its_program_has_ended() {
+        let mut name = name();
+        assert!(!name.end_aborted(|_| false) && name.dead.is_none());
+        assert!(name.end_aborted(|job| job == 1));
+        assert_eq!(name.dead.unwrap().number, 2);
+    }
+
+    #[test]
+    fn what_was_not_answered_is_no_loss() {
+        let mut name = name();
+        assert!(!name.retract_unanswered(1, 0) && !name.retract_unanswered(1, 71));
+        assert!(name.retract_unanswered(1, 70) && name.aborted.is_empty());
+        assert!(!name.retract_unanswered(1, 70));
     }
 }

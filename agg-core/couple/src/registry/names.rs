@@ -1,7 +1,8 @@
-//! Names without opening them: what is there, removing, renaming, cutting.
+//! All names, and which of them have changed.
 
-use super::open::Choice;
-use super::{Area, Ask, Effect, Generation, Name, Options, Path, Process, Registry, State, Stored};
+use super::{Answer, Area, Ask, Caller, Dead, Handle, Job, Name, Path, Process, Processes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 
 /// The name of the file `path` in the directory `dir`, if it is in that itself.
 pub(crate) fn name_in<'a>(path: &'a [u8], dir: &[u8]) -> Option<&'a [u8]> {
@@ -10,241 +11,188 @@ pub(crate) fn name_in<'a>(path: &'a [u8], dir: &[u8]) -> Option<&'a [u8]> {
     (!rest.is_empty() && !rest.contains(&b'/')).then_some(rest)
 }
 
-impl Registry {
-    /// Returns the generation that a process finds under a name, if any. `Some(None)` is a file
-    /// that it has cut to no bytes, which has no memory.
-    pub fn look(&self, process: Process, path: &[u8], options: Options) -> Option<Option<Area>> {
-        let ask = Ask { path: path.to_vec(), options, ..Ask::default() };
-        let job = self.processes.get(&process)?.job;
-        let name = self.names.get(path)?;
-        if name.emptied && name.writer == Some(job) {
-            return Some(None);
-        }
-        match self.choose(process, &ask) {
-            Choice::Own(area) if self.is_only_elsewhere(process, area) => None,
-            Choice::Own(area) | Choice::Next(area) => Some(Some(area)),
-            _ => None,
-        }
+/// All names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    all: BTreeMap<Path, Name>,
+    /// Files that have changed since the last call of `touched`.
+    touched: BTreeSet<Path>,
+}
+
+impl Deref for Names {
+    type Target = BTreeMap<Path, Name>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl DerefMut for Names {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.all
+    }
+}
+
+impl Names {
+    /// A file has changed.
+    pub(crate) fn touch(&mut self, path: &[u8]) {
+        self.touched.insert(path.to_vec());
     }
 
-    /// Names below the directory `dir`, without it, that a process finds there.
-    pub fn list(&self, process: Process, dir: &[u8]) -> Vec<Path> {
-        let is_there =
-            |path: &[u8], name: &Name| self.look(process, path, name.options.clone()).is_some();
-        self.names_in(dir, is_there)
+    /// Files that have changed since the last call.
+    pub(crate) fn touched(&mut self) -> BTreeSet<Path> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// A program has changed: files that it wrote last do, too.
+    pub(super) fn touch_written_by(&mut self, job: Job) {
+        let written = self.all.iter().filter(|(_, name)| name.writer == Some(job));
+        self.touched.extend(written.map(|(path, _)| path.clone()));
+    }
+
+    /// Nothing is known of a name any more.
+    pub(crate) fn forget(&mut self, path: &[u8]) {
+        self.remove(path);
+        self.touch(path);
+    }
+
+    /// Forgets a name if nothing but numbers is left of it, and no process is there.
+    pub(super) fn tidy(&mut self, path: &[u8], processes: &Processes) {
+        if processes.is_empty() && self.get(path).is_some_and(Name::is_over) {
+            self.remove(path);
+        }
     }
 
     /// The names below the directory `dir`, without it, for which `is_there`.
-    pub(super) fn names_in(
-        &self,
-        dir: &[u8],
-        is_there: impl Fn(&[u8], &Name) -> bool,
-    ) -> Vec<Path> {
-        let found = self.names.iter().filter_map(|(path, name)| {
+    pub(super) fn list(&self, dir: &[u8], is_there: impl Fn(&[u8], &Name) -> bool) -> Vec<Path> {
+        let found = self.iter().filter_map(|(path, name)| {
             let rest = name_in(path, dir)?;
             is_there(path, name).then(|| rest.to_vec())
         });
         found.collect()
     }
 
-    /// Removes a name for its writer, or says that a reader is done with its generation.
-    ///
-    /// # Errors
-    /// `ENOENT`
-    pub fn unlink(&mut self, process: Process, path: &[u8], options: Options) -> Result<(), i32> {
-        let job = self.job(process);
-        let ask = Ask { path: path.to_vec(), options, ..Ask::default() };
-        let is_writer = self.names.get(path).is_some_and(|name| name.writer == Some(job));
-        if let Some(name) = self.names.get_mut(path).filter(|name| name.emptied && is_writer) {
-            name.emptied = false;
-            return Ok(());
+    /// A program opens a file: its rule is the one that holds.
+    pub(super) fn opened(&mut self, job: Job, ask: &Ask) {
+        if let Some(name) = self.get_mut(&ask.path) {
+            name.options = ask.options.clone();
+            name.writer = if ask.write { Some(job) } else { name.writer };
         }
-        match self.choose(process, &ask) {
-            Choice::Own(area) => self.hide(area),
-            Choice::Dropped => self.names.get_mut(path).into_iter().for_each(|n| n.dropped = 0),
-            // What it has read last, which is no word on those that came meanwhile.
-            _ if self.is_removed_first(process, path) => {}
-            Choice::Next(area) => self.skip(process, path, area),
-            _ => return Err(libc::ENOENT),
-        }
-        Ok(())
     }
 
-    /// Whether a reader that has read a generation, and closed it, removes it now.
-    fn is_removed_first(&mut self, process: Process, path: &[u8]) -> bool {
-        let position = self.position(process, path);
-        let Some(family) = self.processes.get(&process).map(|who| who.family) else { return false };
-        let Some(name) = self.names.get_mut(path) else { return false };
-        let removed = name.removed.entry(family).or_default();
-        let is_first = position.open == 0 && position.seen && position.at > *removed;
-        if is_first {
-            *removed = position.at;
-        }
-        is_first
+    /// A reader asks for a file: the name, made if it is new.
+    pub(super) fn announce(&mut self, caller: &Caller, ask: &Ask) -> &mut Name {
+        let name = self.entry(ask.path.clone()).or_default();
+        name.options = ask.options.clone();
+        name.announce(caller);
+        name
     }
 
-    /// The name means this generation no more for its writer, nor one before it.
-    fn hide(&mut self, area: Area) {
-        if let Some(generation) = self.generations.get(&area)
-            && let Some(name) = self.names.get_mut(&generation.path)
-        {
-            let number = generation.number;
-            name.on_disk = name.on_disk.max(number);
-            for older in name.generations.range(..number).map(|(_, area)| area) {
-                let older = self.generations.get_mut(older);
-                if let Some(older) = older.filter(|older| older.state == State::Complete) {
-                    older.unlinked = true;
-                }
+    /// Whether a program may still have to learn that a writer died.
+    pub(crate) fn has_unreported_deaths(&self) -> bool {
+        self.values().any(|name| name.dead.is_some())
+    }
+
+    /// A process that had read a part of a generation knows that its writer has died.
+    pub(crate) fn has_told_of_death(&mut self, process: Process, area: Area) {
+        let dead = self.values_mut().filter_map(|name| name.dead.as_mut());
+        dead.filter(|dead| dead.area == area).for_each(|dead| _ = dead.untold.remove(&process));
+    }
+
+    /// The death that an answer of `EIO` reports.
+    pub(crate) fn dead_writer(&self, path: &[u8], answer: &Answer) -> Option<&Dead> {
+        let told = matches!(answer, Answer::Fail(libc::EIO) | Answer::OnDisk);
+        self.get(path)?.dead.as_ref().filter(|_| told)
+    }
+
+    /// Whether an open for writing must fail because its process has not learned yet that its
+    /// program, which has several ones, has lost a generation. An open that begins a generation
+    /// has nothing to do with those before.
+    pub(super) fn refuses(&mut self, caller: &Caller, path: &[u8], begins: bool) -> bool {
+        let Some(name) = self.all.get_mut(path).filter(|_| caller.ranks > 1) else { return false };
+        if begins {
+            name.note_unreported(caller.job);
+        }
+        let is_first = name.tell_aborted(caller, None);
+        if is_first.is_some() {
+            self.touch(path);
+        }
+        is_first == Some(true) && !begins
+    }
+
+    /// Forgets the open of an earlier agent that a process asks for again by the same key: the
+    /// process never had it, so that nothing is lost.
+    pub(super) fn retract_unanswered(&mut self, job: Job, path: &[u8], key: u64) {
+        if self.all.get_mut(path).is_some_and(|name| name.retract_unanswered(job, key)) {
+            self.touch(path);
+        }
+    }
+
+    /// A process learns that `handle` wrote a generation that is lost.
+    pub(super) fn report_aborted(&mut self, caller: &Caller, handle: Handle) {
+        for (path, name) in &mut self.all {
+            if name.tell_aborted(caller, Some(handle)).is_some() {
+                self.touched.insert(path.clone());
             }
         }
-        let is_open = self.is_open_to_write(area);
-        if let Some(generation) = self.generations.get_mut(&area) {
-            generation.unlinked = true;
-            generation.is_for_nobody = is_open && generation.state == State::Writing;
-            if generation.stored != Stored::Never {
-                self.effects.push(Effect::Remove(generation.path.clone()));
-                generation.stored = Stored::Never;
-            }
-        }
-        self.effects.push(Effect::Look(area));
     }
 
-    /// A reader does not want a generation.
-    fn skip(&mut self, process: Process, path: &[u8], area: Area) {
-        let Some(generation) = self.generations.get(&area) else { return };
-        let number = generation.number;
-        let mut position = self.position(process, path);
-        // Of a program that has not read it, it is no word for others that may.
-        if let Some(generation) = self.generations.get_mut(&area) {
-            generation.read |= position.at == number;
-        }
-        (position.at, position.seen) = (number, true);
-        if position.open == 0 {
-            position.finished = number;
-        }
-        let (job, ranks) = self.processes.get(&process).map_or((0, 1), |who| (who.job, who.ranks));
-        if let Some(name) = self.names.get_mut(path) {
-            let reader = name.readers.entry(job).or_default();
-            reader.ranks = ranks;
-            reader.processes.insert(process, position);
-            if let Some(family) = self.processes.get(&process).map(|who| who.family) {
-                name.removed.insert(family, number);
+    /// Programs may have ended. If so, readers learn of generations that they have lost and nobody
+    /// has written again.
+    pub(crate) fn end_aborted(&mut self, has_ended: impl Fn(Job) -> bool) {
+        for (path, name) in &mut self.all {
+            if name.end_aborted(&has_ended) {
+                self.touched.insert(path.clone());
             }
         }
-        self.give_up(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{Aborted, Who};
+
+    const FILE: &[u8] = b"/d/f";
+
+    #[test]
+    fn names_are_listed_in_their_directory_only() {
+        let mut names = Names::default();
+        for path in [&b"/d/f"[..], b"/d/e/g", b"/df"] {
+            names.insert(path.to_vec(), Name::default());
+        }
+        assert_eq!(names.list(b"/d/", |_, _| true), [b"f".to_vec()]);
+        assert_eq!(names.list(b"/", |path, _| path != b"/d"), [b"df".to_vec()]);
+        assert!(names.list(b"/d", |_, _| false).is_empty());
     }
 
-    /// Cuts the file of this name to no bytes: the writer's next open begins a generation.
-    ///
-    /// # Errors
-    /// `ENOENT`
-    pub fn empty(&mut self, process: Process, path: &[u8]) -> Result<(), i32> {
-        let job = self.job(process);
-        let newest = self.newest(path).filter(|(_, newest)| !newest.unlinked);
-        // What is on its way to this node is as good as complete.
-        let state = |area, one: &Generation| match self.is_on_its_way(area) {
-            true => State::Complete,
-            false => one.state,
-        };
-        let newest = newest.map(|(area, newest)| (area, state(area, newest)));
-        let Some(name) = self.names.get_mut(path) else { return Err(libc::ENOENT) };
-        match newest {
-            Some((area, State::Writing)) => self.effects.push(Effect::Empty(area)),
-            Some((_, State::Complete)) => (name.emptied, name.writer) = (true, Some(job)),
-            None if name.emptied => {}
-            None => return Err(libc::ENOENT),
-        }
-        Ok(())
+    #[test]
+    fn a_name_is_forgotten_when_no_process_is_there_and_nothing_is_left() {
+        let (mut names, mut processes) = (Names::default(), Processes::default());
+        names.insert(FILE.to_vec(), Name::default());
+        processes.join(1, Who { job: 1, ranks: 1, family: 1, label: String::new() });
+        names.tidy(FILE, &processes);
+        assert!(names.contains_key(FILE));
+        processes.end(1);
+        names.get_mut(FILE).unwrap().dead = Some(Dead::unread(1, String::new()));
+        names.tidy(FILE, &processes);
+        assert!(names.has_unreported_deaths());
+        names.get_mut(FILE).unwrap().dead = None;
+        names.tidy(FILE, &processes);
+        assert!(names.is_empty() && names.touched().is_empty());
     }
 
-    /// Gives what the writer finds under `from` the name `to`, as its newest generation.
-    ///
-    /// # Errors
-    /// `ENOENT`
-    pub fn rename(
-        &mut self,
-        process: Process,
-        from: &[u8],
-        to: &[u8],
-        options: Options,
-    ) -> Result<(), i32> {
-        let job = self.job(process);
-        let area = self.meant(process, from).ok_or(libc::ENOENT)?;
-        if from == to {
-            return Ok(());
-        }
-        self.end_reading(area, &from.to_vec());
-        let replaced = self.newest(to).filter(|(_, old)| old.state == State::Writing);
-        let replaced = replaced.map(|(area, _)| area);
-        // What is closed is for readers as soon as it is complete.
-        if let Some(replaced) = replaced.filter(|area| self.is_open_to_write(*area)) {
-            self.hide(replaced);
-        }
-        let name = self.names.entry(to.to_vec()).or_default();
-        name.last += 1;
-        (name.emptied, name.dead, name.writer) = (false, None, Some(job));
-        name.options = options;
-        let number = name.last;
-        name.generations.insert(number, area);
-        if let Some(generation) = self.generations.get_mut(&area) {
-            if let Some(old) = self.names.get_mut(from) {
-                old.generations.remove(&generation.number);
-            }
-            (generation.path, generation.number) = (to.to_vec(), number);
-            generation.read = false;
-            // Whoever gives it its name has made it.
-            if generation.state == State::Complete {
-                generation.jobs.clear();
-            }
-            generation.jobs.insert(job);
-            if generation.state == State::Complete {
-                self.want_stored(area);
-            }
-        }
-        self.give_up(to);
-        Ok(())
-    }
-
-    /// Returns the generation that a name means for a process: the one that it has written, or else
-    /// the one that it would read.
-    fn meant(&self, process: Process, path: &[u8]) -> Option<Area> {
-        let options = self.names.get(path)?.options.clone();
-        match self.choose(process, &Ask { path: path.to_vec(), options, ..Ask::default() }) {
-            Choice::Own(area) | Choice::Next(area) => Some(area),
-            // Closed by whoever wrote it, and complete as soon as that is seen.
-            Choice::Wait => {
-                let (area, newest) = self.newest(path).filter(|(_, newest)| !newest.unlinked)?;
-                let is_closed = !self.is_open_to_write(area);
-                (newest.state == State::Writing && is_closed).then_some(area)
-            }
-            Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped => None,
-        }
-    }
-
-    /// Ends the reading of a generation under a name, because it gets another name.
-    fn end_reading(&mut self, area: Area, path: &Path) {
-        let readers = self.opens.values_mut().filter(|open| open.area == area && open.reads_on);
-        let readers: Vec<Process> = readers
-            .map(|open| {
-                open.reads_on = false;
-                open.process
-            })
-            .collect();
-        readers.into_iter().for_each(|process| self.stop_reading(process, path, true));
-    }
-
-    /// Gives up all complete generations of a name that nobody has open, read or not; how many.
-    pub fn drop_all(&mut self, path: &[u8]) -> usize {
-        let Some(name) = self.names.get_mut(path) else { return 0 };
-        name.dead = None;
-        let areas: Vec<Area> = name.generations.values().copied().collect();
-        let may_go = |area: &Area| {
-            let one = &self.generations[area];
-            let is_open = self.opens.values().any(|open| open.area == *area);
-            one.state == State::Complete && one.stored != Stored::Busy && !is_open
-        };
-        let gone: Vec<Area> = areas.into_iter().filter(may_go).collect();
-        gone.iter().for_each(|area| self.drop_generation(*area));
-        gone.len()
+    #[test]
+    fn a_process_is_refused_once_after_its_program_has_lost_a_generation() {
+        let mut names = Names::default();
+        let aborted = Aborted { number: 1, opens: [(7, 70)].into(), ..Aborted::default() };
+        let name = Name { last: 1, aborted: [(1, aborted)].into(), ..Name::default() };
+        names.insert(FILE.to_vec(), name);
+        let caller = Caller { process: 5, job: 1, ranks: 3, family: Some(1), node: 0 };
+        assert!(!names.refuses(&Caller { ranks: 1, ..caller }, FILE, false), "it is alone");
+        assert!(names.touched().is_empty());
+        assert!(names.refuses(&caller, FILE, false) && !names.refuses(&caller, FILE, false));
+        assert!(!names.refuses(&Caller { process: 6, ..caller }, FILE, true), "it begins another");
+        assert_eq!(names.touched(), [FILE.to_vec()].into());
     }
 }

@@ -3,14 +3,14 @@
 use super::tests::{opened, scene};
 use super::*;
 
-/// A program that writes a file, of which three records may be read, and a reader: 1 and 10.
+/// A program that writes a file with three records for readers, and a reader: 1 and 10.
 fn scene_of_a_writer() -> (super::tests::Scene, Opening) {
     let mut scene = scene();
     scene.options.at_step = true;
     scene.join(1, 1, 1, 1);
     scene.join(10, 2, 2, 1);
     let written = scene.write(1);
-    scene.registry.show_records(written.area, 3);
+    scene.registry.files.generations.show_records(written.area, Some(3));
     (scene, written)
 }
 
@@ -21,7 +21,7 @@ fn ranks_that_open_a_part_together_open_it_again_together_for_the_rest() {
     scene.join(1, 1, 1, 1);
     (10..12).for_each(|rank| scene.join(rank, 2, 2, 2));
     let written = scene.write(1);
-    scene.registry.show_records(written.area, 3);
+    scene.registry.files.generations.show_records(written.area, Some(3));
     let root = opened(scene.read(10));
     scene.close(1, written, 0);
     let other = scene.registry.adopt(11, root.area, [false; 2], 0).unwrap();
@@ -55,6 +55,6 @@ fn who_was_told_by_the_open_file_that_its_writer_died_waits_for_another_one() {
     let (mut scene, written) = scene_of_a_writer();
     opened(scene.read(10));
     scene.registry.end(1, false);
-    scene.registry.has_told_of_death(10, written.area);
+    scene.registry.files.names.has_told_of_death(10, written.area);
     assert_eq!(scene.read(10), Answer::Wait);
 }

@@ -141,7 +141,7 @@ impl Model {
         if reads.at > 0 && !reads.seen {
             return Some(reads.at - 1);
         }
-        // Whatever was given up before a reader came first is none of its business.
+        // Generations that were given up before a reader came first are not for it.
         let is_gone = |made: &Made| reads.at == 0 && self.freed.contains(&made.area);
         (reads.at..self.made.len()).find(|index| {
             let made = &self.made[*index];
@@ -228,7 +228,7 @@ impl Model {
         let ask = Ask { path: FILE.into(), ..Ask::default() };
         match self.registry.open(process, &ask) {
             Answer::Wait => {
-                self.registry.wait(part as u64, process, ask);
+                self.registry.waits.add(part as u64, process, ask);
                 self.reads[part].waits = true;
             }
             answer => self.came(part, &answer),
@@ -247,7 +247,7 @@ impl Model {
         self.reads[part].seen |= seen;
     }
 
-    /// Reads what is open and opens the next; whether there is one.
+    /// Reads the open generation and opens the next; whether there is one.
     fn reads_another(&mut self, part: usize) -> bool {
         self.close(part, true);
         self.settle();
@@ -305,7 +305,7 @@ impl Model {
             }
         }
         let alive = self.made.iter().filter(|made| !self.freed.contains(&made.area)).count();
-        assert_eq!(alive, self.registry.generations.len());
+        assert_eq!(alive, self.registry.files.generations.len());
     }
 }
 
@@ -320,7 +320,7 @@ proptest! {
         for step in steps {
             model.apply(step);
         }
-        // Everybody reads what is left, and ends: then nothing is left.
+        // All read the generations that are left, and end: then nothing is left.
         for part in 1..=WRITERS as usize {
             model.written(part);
             model.settle();
@@ -331,8 +331,7 @@ proptest! {
             model.registry.end(process, true);
             model.settle();
         }
-        model.registry.forget_the_dead();
-        prop_assert!(model.registry.opens.is_empty() && model.registry.waits.is_empty());
+        prop_assert!(model.registry.opens.is_empty() && model.registry.waits.all.is_empty());
         prop_assert!(model.registry.processes.is_empty());
     }
 }

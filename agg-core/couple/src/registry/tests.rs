@@ -3,6 +3,7 @@
 mod between;
 mod deaths;
 mod names;
+mod nodes;
 mod room;
 mod stored;
 mod view;
@@ -12,7 +13,7 @@ use aggio_config::settings::couple::Pick;
 
 const FILE: &str = "/d/f";
 
-/// A registry whose memory is quiet as soon as nobody has it open for writing.
+/// A registry; its memory is quiet as soon as nobody has it open for writing.
 pub(super) struct Scene {
     pub(super) registry: Registry,
     pub(super) freed: Vec<Area>,
@@ -131,7 +132,11 @@ impl Scene {
         self.waits += 1;
         let ask = self.ask(false);
         assert_eq!(self.open(process, &ask), Answer::Wait);
-        self.registry.wait(self.waits, process, ask);
+        self.registry.waits.add(self.waits, process, ask);
+    }
+
+    fn cycle(&self) -> Option<Vec<Job>> {
+        self.registry.waits.cycle(&self.registry.processes, &self.registry.files.names)
     }
 
     fn ready(&mut self) -> Option<Answer> {
@@ -291,12 +296,12 @@ fn directories_show_each_program_what_it_can_open() {
     let mut scene = Scene::with(&[1, 2, 3]);
     scene.make(1);
     let opening = opened(scene.open(1, &Ask { path: b"/d/g".to_vec(), ..scene.ask(true) }));
-    assert_eq!(scene.registry.list(2, b"/d"), [b"f".to_vec()]);
-    assert_eq!(scene.registry.list(1, b"/d/"), [b"f".to_vec(), b"g".to_vec()]);
-    assert!(scene.registry.list(2, b"/").is_empty());
+    assert_eq!(scene.registry.list(2, b"/d", false), [b"f".to_vec()]);
+    assert_eq!(scene.registry.list(1, b"/d/", false), [b"f".to_vec(), b"g".to_vec()]);
+    assert!(scene.registry.list(2, b"/", false).is_empty());
     scene.close(1, opening, 0);
     scene.take(2);
-    assert_eq!(scene.registry.list(2, b"/d"), [b"g".to_vec()], "the next of f is not there");
+    assert_eq!(scene.registry.list(2, b"/d", false), [b"g".to_vec()], "the next of f is not there");
 }
 
 #[test]
@@ -403,15 +408,15 @@ fn programs_that_wait_for_each_other_are_found() {
     scene.close(2, opening, 0);
     scene.take(2);
     scene.wait(2);
-    assert_eq!(scene.registry.cycle(), None);
+    assert_eq!(scene.cycle(), None);
     let back = Ask { path: b"/d/g".to_vec(), ..scene.ask(false) };
     let opening = opened(scene.open(1, &back));
     scene.close(1, opening, 1 << 20);
     assert_eq!(scene.open(1, &back), Answer::Wait);
-    scene.registry.wait(99, 1, back);
-    assert_eq!(scene.registry.cycle(), Some(vec![1, 2]));
-    scene.registry.take_wait(99);
-    assert_eq!(scene.registry.cycle(), None);
+    scene.registry.waits.add(99, 1, back);
+    assert_eq!(scene.cycle(), Some(vec![1, 2]));
+    scene.registry.waits.take(99);
+    assert_eq!(scene.cycle(), None);
 }
 
 #[test]
@@ -422,5 +427,5 @@ fn nothing_is_left_when_all_was_read_and_everybody_has_ended() {
     scene.end(1, true);
     assert!(!scene.registry.is_empty());
     scene.end(2, true);
-    assert!(scene.registry.is_empty() && scene.registry.names.is_empty());
+    assert!(scene.registry.is_empty() && scene.registry.files.names.is_empty());
 }

@@ -20,7 +20,7 @@ pub(super) struct Recorder<'a> {
 impl Recorder<'_> {
     /// All that is known of a file.
     pub(super) fn record(&self, path: &Path) -> Option<Record> {
-        let name = self.registry.names.get(path)?;
+        let name = self.registry.files.names.get(path)?;
         let texts = |numbers: &BTreeMap<u64, u64>| {
             let texts = numbers.iter();
             texts
@@ -37,8 +37,10 @@ impl Recorder<'_> {
         let generations_of = |job| {
             let mut all = name.generations.values();
             all.any(|area| {
-                let one = self.registry.generations.get(area);
-                one.is_some_and(|one| one.state == State::Writing && one.jobs.contains(&job))
+                let one = self.registry.files.generations.get(area);
+                one.is_some_and(|one| {
+                    one.state == State::Writing && one.writers.jobs.contains(&job)
+                })
             })
         };
         let is_writer = |process, who: &Who| {
@@ -77,13 +79,13 @@ impl Recorder<'_> {
         });
         let key = |handle| self.registry.opens.get(handle).map_or(0, |open| open.key);
         let generations = name.generations.values();
-        let generations = generations.filter_map(|area| self.registry.generations.get(area));
+        let generations = generations.filter_map(|area| self.registry.files.generations.get(area));
         let written = generations.filter(|one| one.state == State::Writing).flat_map(|one| {
-            one.jobs.iter().map(|job| Written {
+            one.writers.jobs.iter().map(|job| Written {
                 job: text(job),
                 number: one.number,
-                maker: one.maker.clone(),
-                opens: one.handles.iter().map(|handle| (*handle, key(handle))).collect(),
+                maker: one.writers.maker.clone(),
+                opens: one.writers.handles.iter().map(|handle| (*handle, key(handle))).collect(),
             })
         });
         before.chain(written).collect()
@@ -91,7 +93,7 @@ impl Recorder<'_> {
 
     /// The record of a generation, if it is complete.
     fn kept(&self, area: Area) -> Option<Kept> {
-        let one = self.registry.generations.get(&area)?;
+        let one = self.registry.files.generations.get(&area)?;
         let is_it = one.state == State::Complete && self.survivors.areas.contains_key(&area);
         let stat = self.areas.stat(area, one.number).ok().filter(|_| is_it)?;
         Some(Kept {
@@ -101,9 +103,14 @@ impl Recorder<'_> {
             mode: stat.mode & 0o7777,
             inode: stat.inode,
             modified: stat.modified,
-            maker: one.maker.clone(),
-            jobs: one.jobs.iter().map(|job| self.clients.jobs.text(*job).to_owned()).collect(),
-            handles: one.handles.iter().copied().collect(),
+            maker: one.writers.maker.clone(),
+            jobs: one
+                .writers
+                .jobs
+                .iter()
+                .map(|job| self.clients.jobs.text(*job).to_owned())
+                .collect(),
+            handles: one.writers.handles.iter().copied().collect(),
             read: one.read,
             unlinked: one.unlinked,
             wanted: !matches!(one.stored, Stored::Never | Stored::Done),
@@ -120,8 +127,9 @@ impl Recorder<'_> {
         position: Position,
     ) -> Option<ProcessRecord> {
         let (client, who) = (self.clients.get(process)?, self.registry.processes.get(&process)?);
-        let is_own =
-            |area: &Area| self.registry.generations.get(area).is_some_and(|one| one.path == *path);
+        let is_own = |area: &Area| {
+            self.registry.files.generations.get(area).is_some_and(|one| one.path == *path)
+        };
         let opens = self
             .registry
             .opens

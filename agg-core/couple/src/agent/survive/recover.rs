@@ -5,13 +5,13 @@ use super::Survivors;
 use crate::areas::Areas;
 use crate::place::Place;
 use crate::registry::{
-    Aborted, Dead, Directory, Generation, Home, Job, Name, Open, Path, Process, Registry, State,
-    Stored, Who,
+    Aborted, Dead, Directory, Generation, Job, Name, Open, Path, Process, Registry, State, Stored,
+    Who, Writers,
 };
 use crate::spool::{Held, Kept, ProcessRecord, Record, Spool, Written};
 use aggio_base::log;
 use aggio_base::log::Level;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
 /// A process of a record.
@@ -54,7 +54,7 @@ impl Survivors {
         }
         let spool = Spool::open(directory, place)?;
         let found = spool.find(&self.boot)?;
-        registry.count_behind(found.last);
+        registry.numbers.skip(found.last);
         for (name, why) in found.strange {
             log!(Level::Warn, "agent: {}/{name}: {why}; it is left there", spool.path());
         }
@@ -84,14 +84,12 @@ impl Recovery<'_> {
                 _ => self.registry.end(process, !has_open),
             }
         }
-        for job in self.registry.aborted_without_processes() {
-            self.registry.end_aborted(job);
-        }
+        self.registry.files.names.end_aborted(|job| self.registry.processes.count(job) == 0);
     }
 
     /// Takes over a file of an earlier agent.
     fn recover(&mut self, number: u64, record: Record) {
-        if self.registry.names.contains_key(&record.path) {
+        if self.registry.files.names.contains_key(&record.path) {
             let path = String::from_utf8_lossy(&record.path);
             let text = "what an earlier agent has left is not read: there is a newer file";
             log!(Level::Warn, "agent: {path}: {text}");
@@ -123,9 +121,9 @@ impl Recovery<'_> {
             options: record.options,
             ..Name::default()
         };
-        self.registry.names.insert(record.path.clone(), name);
+        self.registry.files.names.insert(record.path.clone(), name);
         self.survivors.records.insert(record.path.clone(), (self.directory.clone(), number));
-        self.registry.count_behind(number);
+        self.registry.numbers.skip(number);
         for kept in record.generations {
             if let Err(error) = self.recover_generation(&record.path, &kept) {
                 self.note_lost(&record.path, kept, &error);
@@ -139,7 +137,7 @@ impl Recovery<'_> {
             let known = self.processes.entry((recorded.pid, recorded.start));
             known.and_modify(|known| known.writes = true);
         }
-        self.registry.touch(&record.path);
+        self.registry.files.names.touch(&record.path);
     }
 
     /// A generation of a record is not there.
@@ -150,7 +148,7 @@ impl Recovery<'_> {
             let text = format!("{path}: generation {number} of an earlier agent");
             log!(Level::Warn, "agent: {text} is not read: {error}");
         }
-        let Some(name) = self.registry.names.get_mut(path) else { return };
+        let Some(name) = self.registry.files.names.get_mut(path) else { return };
         if kept.named {
             name.lost = name.lost.max(number);
             return;
@@ -165,46 +163,39 @@ impl Recovery<'_> {
 
     fn recover_generation(&mut self, path: &Path, kept: &Kept) -> io::Result<()> {
         let (area, number) = (kept.area, kept.number);
-        if self.registry.generations.contains_key(&area) {
+        if self.registry.files.generations.contains_key(&area) {
             return Err(io::Error::other("it has another name by now"));
         }
         self.areas.adopt(area, self.spool.kept(kept)?)?;
         self.survivors.areas.insert(area, self.directory.clone());
         self.survivors.named.insert(area);
+        let writers = Writers {
+            jobs: kept.jobs.iter().map(|job| self.clients.jobs.of(job)).collect(),
+            handles: kept.handles.iter().copied().collect(),
+            maker: kept.maker.clone(),
+            untold: true,
+            ..Writers::default()
+        };
         let generation = Generation {
             path: path.clone(),
             number,
             state: State::Complete,
-            jobs: kept.jobs.iter().map(|job| self.clients.jobs.of(job)).collect(),
-            writers: BTreeSet::new(),
-            maker: kept.maker.clone(),
-            written: false,
-            untold: true,
-            published: false,
-            step: false,
-            records: None,
+            writers,
             read: kept.read,
             unlinked: kept.unlinked,
-            is_for_nobody: false,
             stored: if kept.stored { Stored::Done } else { Stored::Never },
-            alone: None,
-            emptied: false,
-            bytes: 0,
-            expected: 0,
-            home: Home::Memory,
-            copy_of: None,
-            handles: kept.handles.iter().copied().collect(),
+            ..Generation::default()
         };
-        self.registry.count_behind(area);
-        self.registry.generations.insert(area, generation);
-        if let Some(name) = self.registry.names.get_mut(path) {
+        self.registry.numbers.skip(area);
+        self.registry.files.generations.insert(area, generation);
+        if let Some(name) = self.registry.files.names.get_mut(path) {
             name.generations.insert(number, area);
         }
         if kept.wanted {
-            self.registry.want_stored(area);
+            self.registry.files.want_stored(area);
         }
         let stat = self.areas.stat(area, 0).unwrap_or_default();
-        self.registry.weigh(area, 512 * stat.blocks);
+        self.registry.files.weigh(area, 512 * stat.blocks);
         Ok(())
     }
 
@@ -216,7 +207,7 @@ impl Recovery<'_> {
         {
             return process;
         }
-        let process = self.registry.number();
+        let process = self.registry.numbers.next();
         let (job, family) =
             (self.clients.jobs.of(&recorded.job), self.clients.jobs.of(&recorded.family));
         let (ranks, label) = (recorded.ranks, recorded.label.clone());
@@ -229,7 +220,7 @@ impl Recovery<'_> {
         let process = self.recover_process(&recorded);
         let job = self.clients.jobs.of(&recorded.job);
         let opens = recorded.opens.into_iter();
-        let opens = opens.filter(|held| self.registry.generations.contains_key(&held.area));
+        let opens = opens.filter(|held| self.registry.files.generations.contains_key(&held.area));
         let opens: Vec<_> = opens.collect();
         let mut position = recorded.position;
         position.open = u32::try_from(opens.len()).unwrap_or(u32::MAX);
@@ -237,12 +228,11 @@ impl Recovery<'_> {
             known.has_open |= !opens.is_empty();
         }
         for Held { handle, area, key, is_part } in opens {
-            self.registry.count_behind(handle);
-            let open =
-                Open { process, area, write: false, tells: false, reads_on: true, is_part, key };
-            self.registry.opens.insert(handle, open);
+            self.registry.numbers.skip(handle);
+            let open = Open { process, job, area, reads_on: true, is_part, key, ..Open::default() };
+            self.registry.add_open(handle, open);
         }
-        if let Some(name) = self.registry.names.get_mut(path) {
+        if let Some(name) = self.registry.files.names.get_mut(path) {
             let reader = name.readers.entry(job).or_default();
             reader.ranks = recorded.ranks;
             reader.processes.insert(process, position);

@@ -12,7 +12,8 @@ fn readers_of_what_a_dead_process_was_writing_learn_it_once() {
     scene.wait(2);
     scene.end(1, false);
     assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
-    let dead = scene.registry.dead_writer(FILE.as_bytes(), &Answer::Fail(libc::EIO)).unwrap();
+    let dead =
+        scene.registry.files.names.dead_writer(FILE.as_bytes(), &Answer::Fail(libc::EIO)).unwrap();
     assert_eq!((dead.number, &*dead.writer), (2, "p1"));
     scene.close(3, joined, 0);
     scene.wait(2);
@@ -25,22 +26,22 @@ fn readers_of_what_a_dead_process_was_writing_learn_it_once() {
 fn other_writers_of_what_died_are_told_until_they_close_it() {
     let mut scene = Scene::with(&[1, 2]);
     let (first, own) = (scene.write(1), scene.write(2));
-    assert_eq!(scene.registry.loss(own.handle), None);
+    assert_eq!(scene.registry.opens.loss(own.handle), None);
     scene.end(1, false);
     let text = "/d/f: p1 died before generation 1 was complete";
-    assert_eq!(scene.registry.loss(own.handle), Some((libc::EIO, text)));
-    assert_eq!(scene.registry.loss(first.handle), None, "of one that is no more");
+    assert_eq!(scene.registry.opens.loss(own.handle), Some((libc::EIO, text)));
+    assert_eq!(scene.registry.opens.loss(first.handle), None, "of one that is no more");
     scene.close(1, own, 0);
-    assert_eq!(scene.registry.loss(own.handle), Some((libc::EIO, text)), "it is another's");
+    assert_eq!(scene.registry.opens.loss(own.handle), Some((libc::EIO, text)), "it is another's");
     scene.close(2, own, 0);
-    assert_eq!(scene.registry.loss(own.handle), None);
+    assert_eq!(scene.registry.opens.loss(own.handle), None);
     scene.write(2);
     scene.join(3, 3, 1, 3);
     let joined = scene.write(3);
     scene.end(2, false);
-    assert!(scene.registry.loss(joined.handle).is_some());
+    assert!(scene.registry.opens.loss(joined.handle).is_some());
     scene.end(3, true);
-    assert!(scene.registry.lost.is_empty());
+    assert!(scene.registry.opens.loss(joined.handle).is_none());
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn writers_of_what_was_removed_or_not_changed_have_lost_nothing() {
     // The kernel tells that all descriptors are closed before the programs do.
     scene.registry.commit(one.area, true);
     assert_eq!(scene.freed.len() + scene.registry.effects().len(), 2);
-    assert_eq!(scene.registry.loss(other.handle), None);
+    assert_eq!(scene.registry.opens.loss(other.handle), None);
     assert!(scene.registry.opens.contains_key(&other.handle));
 }
 
@@ -95,7 +96,7 @@ fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_els
     assert!(!scene.registry.spoil(2, one.handle), "it is another's");
     assert!(scene.registry.spoil(1, one.handle));
     assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
-    assert!(scene.registry.loss(other.handle).is_some(), "who writes it as well is told");
+    assert!(scene.registry.opens.loss(other.handle).is_some(), "who writes it as well is told");
     assert!(!scene.registry.spoil(1, one.handle), "it is closed");
     scene.close(3, other, 0);
     assert_eq!(scene.make(1), 2, "the writer lives on");
@@ -112,7 +113,7 @@ fn what_a_child_inherited_that_ended_before_it_was_known_is_dead() {
     assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
     let text = "/d/f: a child of p1 died before generation 1 was complete";
     for opening in [one, other] {
-        assert_eq!(scene.registry.loss(opening.handle), Some((libc::EIO, text)));
+        assert_eq!(scene.registry.opens.loss(opening.handle), Some((libc::EIO, text)));
     }
     assert!(!scene.registry.lose_child(1, one.handle), "it is lost");
     let read = scene.make(1);
@@ -133,8 +134,8 @@ fn aborted() -> Scene {
     let mut scene = Scene::with(&[1, 2]);
     scene.make(1);
     assert_eq!(scene.take(2), 1);
-    let job = scene.registry.job(1);
-    let name = scene.registry.names.get_mut(FILE.as_bytes()).unwrap();
+    let job = scene.registry.processes[&1].job;
+    let name = scene.registry.files.names.get_mut(FILE.as_bytes()).unwrap();
     name.last = 2;
     name.aborted.insert(job, Aborted { number: 2, opens: [(7, 70)].into(), ..Aborted::default() });
     scene

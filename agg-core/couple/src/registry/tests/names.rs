@@ -29,7 +29,7 @@ fn a_reader_renames_the_generation_that_it_would_read() {
     let mut scene = Scene::with(&[1, 2, 3]);
     assert_eq!(scene.rename(2), Err(libc::ENOENT));
     scene.make_many(1, 2);
-    let first = scene.registry.names[FILE.as_bytes()].generations[&1];
+    let first = scene.registry.files.names[FILE.as_bytes()].generations[&1];
     scene.rename(2).unwrap();
     assert_eq!(scene.other(3), Some(first));
     scene.write(1);
@@ -57,7 +57,7 @@ fn who_reads_what_gets_another_name_is_done_with_it() {
     assert_eq!(scene.take(2), 2);
     scene.make(1);
     assert_eq!(scene.take(2), 3);
-    let left = |path: &str| scene.registry.names[path.as_bytes()].generations.len();
+    let left = |path: &str| scene.registry.files.names[path.as_bytes()].generations.len();
     assert_eq!((left(FILE), left(OTHER)), (1, 1), "the second one was given up");
 }
 
@@ -98,13 +98,12 @@ fn a_reader_that_removes_what_it_has_not_read_goes_on_behind_it() {
 #[test]
 fn a_name_is_unwritten_until_its_first_generation_begins_whoever_waits_for_it() {
     let mut scene = Scene::with(&[1, 2]);
-    let path = FILE.as_bytes();
-    assert!(scene.registry.is_unwritten(path), "nobody has named it");
+    let is_unwritten = |scene: &Scene| scene.registry.files.names[FILE.as_bytes()].is_unwritten();
     scene.wait(2);
-    assert!(scene.registry.is_unwritten(path), "a reader waits");
+    assert!(is_unwritten(&scene), "a reader waits");
     scene.make(1);
-    assert!(!scene.registry.is_unwritten(path));
+    assert!(!is_unwritten(&scene));
     scene.end(1, true);
-    assert!(!scene.registry.is_unwritten(path), "its generation is kept");
-    assert!(scene.registry.take_wait(1).is_some() || scene.ready().is_some());
+    assert!(!is_unwritten(&scene), "its generation is kept");
+    assert!(scene.registry.waits.take(1).is_some() || scene.ready().is_some());
 }

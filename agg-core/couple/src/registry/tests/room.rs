@@ -1,5 +1,5 @@
 //! Memory for the generations that are there, and the one that begins: nothing is lost, nobody
-//! waits for what cannot happen, and there is never more than the rule allows.
+//! waits without end, and there is never more than the rule allows.
 
 use super::*;
 use aggio_config::settings::couple::Full;
@@ -100,7 +100,7 @@ impl World {
                     }
                     Effect::Look(area) if self.writing.is_none() => {
                         self.registry.commit(area, true);
-                        self.registry.weigh(area, SIZE);
+                        self.registry.files.weigh(area, SIZE);
                     }
                     _ => {}
                 }
@@ -108,13 +108,13 @@ impl World {
             if !is_done {
                 continue;
             }
-            self.registry.measure(self.held(), 0, 0);
+            self.registry.files.room.measure(self.held(), 0, 0);
             if let Some((_, answer)) = self.registry.ready() {
                 self.waits = false;
                 self.begun(&answer);
-            } else if let Some(path) = self.registry.grown() {
-                self.registry.move_ahead(&path);
-            } else if !self.registry.has_effects() {
+            } else if let Some(path) = self.registry.files.room.grown.take() {
+                self.registry.files.move_ahead(&path);
+            } else if self.registry.files.effects.is_empty() {
                 return;
             }
         }
@@ -137,11 +137,11 @@ impl World {
             Step::Write if self.writing.is_none() && !self.waits => {
                 self.failed = None;
                 let ask = self.ask(true);
-                self.registry.measure(self.held(), 0, 0);
+                self.registry.files.room.measure(self.held(), 0, 0);
                 match self.registry.open(WRITER, &ask) {
                     Answer::Wait => {
                         self.waits = true;
-                        self.registry.wait(1, WRITER, ask);
+                        self.registry.waits.add(1, WRITER, ask);
                     }
                     answer => self.begun(&answer),
                 }
@@ -167,14 +167,14 @@ impl World {
             Step::Close => {
                 if let Some(opening) = self.reading.take() {
                     self.registry.close(READER, opening.handle, 1 << 20, false);
-                    // The memory of what has moved meanwhile was this reader's.
+                    // The memory of a generation that has moved meanwhile was this reader's.
                     if self.moved.contains_key(&opening.area) {
                         self.memory.remove(&opening.area);
                     }
                 }
             }
             Step::Moved => self.finish_move(),
-            Step::TryAgain => _ = self.registry.try_directories_again(),
+            Step::TryAgain => _ = self.registry.files.room.try_directories_again(),
             Step::Write | Step::Read => {}
         }
         self.settle();
@@ -203,10 +203,14 @@ impl World {
                 self.memory.remove(&area);
             }
         }
-        self.registry.moved(area, if has_room { Ok(()) } else { Err(libc::ENOSPC) });
+        let next = self.registry.numbers.peek();
+        match has_room {
+            true => self.registry.files.moved(area, next),
+            false => self.registry.files.not_moved(area, libc::ENOSPC),
+        }
     }
 
-    /// Everybody does what he can until nothing is left to do.
+    /// All take their steps until nothing is left to do.
     fn finish(&mut self) {
         let before = |world: &Self| (world.made, world.read.len(), world.moved.len());
         loop {
@@ -276,7 +280,7 @@ proptest! {
 
 /// The numbers of the generations that have moved.
 fn moved(world: &World) -> Vec<u64> {
-    let generations = &world.registry.generations;
+    let generations = &world.registry.files.generations;
     world.moved.keys().map(|area| generations[area].number).collect()
 }
 
@@ -332,7 +336,7 @@ fn the_oldest_is_given_up_only_when_the_directory_is_full() {
     let mut world = World::new(2 * SIZE, Full::Drop, Some(SIZE), true);
     make(&mut world, 3);
     world.apply(Step::Moved);
-    assert_eq!(world.registry.generations.len(), 3, "one of them is in the directory");
+    assert_eq!(world.registry.files.generations.len(), 3, "one of them is in the directory");
     make(&mut world, 2);
     world.finish();
     assert!(world.read.len() >= 3 && world.read.len() < 5, "{:?}", world.read);
@@ -343,8 +347,8 @@ fn a_directory_that_was_full_takes_more_when_something_has_left_it() {
     let mut world = World::new(2 * SIZE, Full::Wait, Some(SIZE), true);
     make(&mut world, 3);
     world.apply_all(&[Step::Written, Step::Moved, Step::Write, Step::Moved]);
-    assert!(world.waits && world.registry.full_directories().count() == 1);
+    assert!(world.waits && world.registry.files.room.full_directories().count() == 1);
     world.finish();
-    assert_eq!(world.registry.full_directories().count(), 0);
+    assert_eq!(world.registry.files.room.full_directories().count(), 0);
     assert_eq!(world.read, (1..=world.made).collect::<Vec<_>>());
 }

@@ -15,7 +15,7 @@ fn generations_are_stored_before_they_are_given_up() {
     scene.registry.stored(area, false);
     scene.settle();
     assert_eq!((scene.stored.len(), scene.freed.len()), (1, 0), "it is kept in memory");
-    scene.registry.store_again(area);
+    scene.registry.files.store_again(area);
     scene.settle();
     scene.registry.stored(area, true);
     scene.settle();
@@ -40,7 +40,7 @@ fn an_older_generation_never_replaces_a_newer_one_on_disk() {
     for (area, done) in [(all[0], false), (all[1], true), (all[2], true)] {
         scene.registry.stored(area, done);
     }
-    scene.registry.store_again(all[0]);
+    scene.registry.files.store_again(all[0]);
     scene.settle();
     assert_eq!(scene.stored, all);
 }
@@ -56,7 +56,7 @@ fn what_was_removed_is_not_replaced_by_an_older_generation() {
     scene.settle();
     let appends = Ask { truncate: false, ..scene.ask(true) };
     let opening = opened(scene.open(1, &appends));
-    let generation = &scene.registry.generations[&opening.area];
+    let generation = &scene.registry.files.generations[&opening.area];
     assert_eq!((generation.number, generation.copy_of), (3, None));
     let plain = Ask { create: false, ..appends };
     scene.close(1, opening, 0);
@@ -70,14 +70,14 @@ fn a_writer_waits_for_memory_that_readers_give_back() {
     let mut scene = Scene::with(&[1, 2]);
     scene.options.budget = 10;
     scene.make_many(1, 2);
-    let areas: Vec<Area> = scene.registry.generations.keys().copied().collect();
-    areas.into_iter().for_each(|area| scene.registry.weigh(area, 5));
-    scene.registry.measure(10, 0, 0);
+    let areas: Vec<Area> = scene.registry.files.generations.keys().copied().collect();
+    areas.into_iter().for_each(|area| scene.registry.files.weigh(area, 5));
+    scene.registry.files.room.measure(10, 0, 0);
     let ask = scene.ask(true);
     assert_eq!(scene.open(1, &ask), Answer::Wait);
-    scene.registry.wait(5, 1, ask);
+    scene.registry.waits.add(5, 1, ask);
     scene.take_many(2, 2);
-    scene.registry.measure(5, 0, 0);
+    scene.registry.files.room.measure(5, 0, 0);
     assert_eq!(opened(scene.ready().unwrap()).generation, 3);
 }
 
@@ -86,9 +86,9 @@ fn the_oldest_is_given_up_if_the_rule_says_so() {
     let mut scene = Scene::with(&[1, 2]);
     (scene.options.budget, scene.options.full) = (10, Full::Drop);
     scene.make_many(1, 2);
-    scene.registry.measure(10, 0, 0);
+    scene.registry.files.room.measure(10, 0, 0);
     assert_eq!((scene.make(1), scene.freed.len()), (3, 1));
-    scene.registry.measure(0, 0, 0);
+    scene.registry.files.room.measure(0, 0, 0);
     assert_eq!((scene.take(2), scene.take(2)), (2, 3));
 }
 
@@ -111,7 +111,7 @@ impl Steps {
 
     fn measure(&mut self) {
         let left = self.areas.iter().filter(|area| !self.scene.freed.contains(area)).count();
-        self.scene.registry.measure(10 * left as u64, 0, 0);
+        self.scene.registry.files.room.measure(10 * left as u64, 0, 0);
     }
 
     /// Whether there was room for the next one.
@@ -120,13 +120,13 @@ impl Steps {
         let ask = self.ask(self.areas.len(), true);
         let mut answer = self.scene.open(1, &ask);
         if answer == Answer::Wait {
-            // What was given up is free now.
+            // The generation that was given up is free now.
             self.measure();
             answer = self.scene.open(1, &ask);
         }
         let Answer::Opened(opening) = answer else { return false };
         self.scene.close(1, opening, 0);
-        self.scene.registry.weigh(opening.area, 10);
+        self.scene.registry.files.weigh(opening.area, 10);
         self.areas.push(opening.area);
         true
     }

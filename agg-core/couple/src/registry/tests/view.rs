@@ -1,4 +1,4 @@
-//! Those who look at a file, and for whom nobody waits.
+//! Looks at a file that nobody waits for.
 
 use super::*;
 
@@ -13,13 +13,13 @@ impl Scene {
 fn a_view_has_the_newest_generation_that_is_complete() {
     let mut scene = Scene::with(&[1, 2, 3]);
     assert_eq!(scene.view(3), Answer::Fail(libc::ENOENT));
-    assert!(scene.registry.list_viewed(3, b"/d").is_empty());
+    assert!(scene.registry.list(3, b"/d", true).is_empty());
     scene.make_many(1, 2);
     let third = scene.write(1);
     assert_eq!(opened(scene.view(3)).generation, 2);
     scene.close(1, third, 0);
     assert_eq!(opened(scene.view(3)).generation, 3);
-    assert_eq!(scene.registry.list_viewed(3, b"/d"), [b"f".to_vec()]);
+    assert_eq!(scene.registry.list(3, b"/d", true), [b"f".to_vec()]);
 }
 
 #[test]
