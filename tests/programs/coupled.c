@@ -28,7 +28,7 @@ static void fail(const char *what) {
 
 static int is(const char *name) { return strcmp(how, name) == 0; }
 
-/* Where a file with holes has bytes. */
+/* Whether a byte is in a hole of a file with holes. */
 static int is_hole(size_t at) { return is("sparse") && at / 5000 % 2; }
 
 static unsigned char value(unsigned generation, size_t at) {
@@ -87,7 +87,7 @@ static void write_generation(unsigned generation, int pause) {
         tell_open(generation);
         size_t half = bytes / 2;
         if (fwrite(buffer, 1, half, stream) != half) fail("fwrite");
-        /* What waits in the stream is the parent's to write. */
+        /* The child must not write the buffered bytes of the stream: the parent does. */
         pid_t child = fork();
         if (child == 0) _exit(0);
         if (waitpid(child, NULL, 0) != child) fail("waitpid");
@@ -103,7 +103,7 @@ static void write_generation(unsigned generation, int pause) {
     if (fd < 0) fail("open");
     tell_open(generation);
     if (is("fork")) {
-        /* A child writes, and the parent closes before it ends. */
+        /* A child writes, and the parent closes the file before the child ends. */
         pid_t child = fork();
         if (child == 0) {
             usleep((useconds_t)pause * 1000);
@@ -128,7 +128,7 @@ static size_t read_all(unsigned char *to) {
     if (is("stdio")) {
         FILE *stream = fopen(file, "r");
         if (!stream) fail("fopen");
-        /* As those who look what kind of file it is. */
+        /* Like libraries that read the magic number of a file before they open it again. */
         if (fread(to, 1, 4, stream) != 4) fail("fread");
         if (fclose(stream)) fail("fclose");
         stream = fopen(file, "r");

@@ -1,5 +1,5 @@
-"""Connects to the agent of a directory so often, and tells how many of the connections it ends at
-once, and what processor time it needs meanwhile.
+"""Opens COUNT connections to the agent of a directory. Prints whether the agent refuses any, and
+whether it uses processor time while they are idle.
 
     coupled_crowd.py DIRECTORY COUNT [COMMAND...]
 
@@ -18,7 +18,7 @@ import time
 
 
 def ticks(process):
-    """Units of processor time that a process has used."""
+    """Returns the clock ticks of processor time that a process has used."""
     with open(f"/proc/{process}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])

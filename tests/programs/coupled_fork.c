@@ -3,8 +3,8 @@
  *   coupled_fork HOW FILE
  *
  * HOW is `killed`: the child is killed before any instruction of the library that exchanges files;
- * `refused`: there is no child, because the system refuses it; or `ends`: the child ends in order.
- * Prints what fork and close return. */
+ * `refused`: there is no child, because the system refuses it; or `ends`: the child exits normally.
+ * Prints the results of fork and close. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -26,12 +26,12 @@ static void die(void) {
     if (kills) raise(SIGKILL);
 }
 
-/* Before the constructors of libraries: the first handler in a child is ours. */
+/* Runs before the constructors of libraries, so that this handler runs first in a child. */
 static void first(void) { pthread_atfork(NULL, NULL, die); }
 
 __attribute__((section(".preinit_array"), used)) static void (*begin)(void) = first;
 
-/* From now on there are no new processes. */
+/* Makes the system refuse new processes from now on. */
 static void refuse(void) {
     struct sock_filter rules[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

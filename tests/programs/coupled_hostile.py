@@ -1,9 +1,9 @@
-"""Talks to the agent in the directory argv[1] as no program of aggio does.
+"""Sends messages to the agent in the directory argv[1] that no program of aggio sends.
 
-hello: connects, sends what may be anything, and tells whether the connection was closed.
-good: tells which of its good messages are not taken, so that they are of this version.
-messages N [SEED [DIRECTORY]]: sends N messages: noise, cut ones, long ones, ones with descriptors,
-mutated ones, and good ones for a file of its own, whose generations survive in DIRECTORY.
+hello: connects, says hello, and prints whether the agent closed the connection.
+good: prints the valid messages that the agent rejects, to check that they are of its version.
+messages N [SEED [DIRECTORY]]: sends N messages: random, truncated and long ones, ones with
+descriptors, mutated ones, and valid ones for files of its own. Generations survive in DIRECTORY.
 """
 import os
 import random
@@ -19,7 +19,7 @@ def agent(directory):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.settimeout(5)
-            # More may wait than the system keeps.
+            # The listen backlog may be full.
             for _ in range(5000):
                 try:
                     connection.connect(path)
@@ -113,7 +113,7 @@ def message(chance):
 
 
 def is_taken(message):
-    """Whether the agent still answers the connection after it."""
+    """Whether the agent still answers on the connection after this message."""
     connection = agent(directory)
     try:
         for sent in [hello(), message, MARK + b"\x0b" + number(0)]:

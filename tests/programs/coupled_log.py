@@ -3,8 +3,8 @@
 coupled_log.py write FILE LINES [PAUSE]
 coupled_log.py follow FILE LINES
 
-The writer synchronises after each line. The reader opens the file once, and reads what is there
-until it has all lines; it prints how many there were each time that there were more.
+The writer synchronises after each line. The reader opens the file once and reads new lines until
+it has all of them; each time that the file has grown, it prints the number of lines.
 """
 import os
 import sys

@@ -3,11 +3,11 @@
  *   coupled_mpi write|read blocks|rows|columns FILE GENERATIONS ROWS COLUMNS [touch]
  *
  * The writer opens each generation as HDF5 does: created without truncation, then cut to no bytes.
- * The reader prints one line for each, and at the end how fast all but the first two came: with
- * `touch` it looks at one value of each 4 KiB. With LOUD in its environment the writer says when it
- * has opened a generation. With FEWER the last rank of the writer dies before it writes its part;
- * with FEWER=unseen its parent, a process of the launcher, stands still then and sees nothing.
- * A file that cannot be opened or closed is told with its class, by every rank. */
+ * The reader prints one line for each, and at the end the rate of all but the first two: with
+ * `touch` it reads one value of each 4 KiB. With LOUD in its environment, the writer prints a line
+ * when it has opened a generation. With FEWER, the last rank of the writer dies before it writes
+ * its part; with FEWER=unseen its parent, a process of the launcher, is stopped before.
+ * If a file cannot be opened or closed, every rank prints the class of the error. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void check(int error, const char *what) {
     fprintf(stderr, "rank %d: %s: %s\n", rank, what, text);
     printf("rank %d: %s: %s\n", rank, what, class == MPI_ERR_IO ? "MPI_ERR_IO" : "another error");
     fflush(stdout);
-    /* Others may have got their size. */
+    /* The call may have succeeded in other ranks. */
     if (strcmp(what, "get_size") == 0) MPI_Abort(MPI_COMM_WORLD, 3);
     MPI_Finalize();
     exit(3);

@@ -1,13 +1,13 @@
 /* Random programs that write or read coupled files: write|read FILE SEED GENERATIONS BYTES RANKS.
  *
- * All processes of both sides draw the same program from the seed, and know what the files have
- * after each of its steps. RANKS is how many processes write. Writers have one or two files open,
- * cut and extend them, write pieces with holes between them by views, one by one, in turn, and by
- * the system's calls, append, synchronise, read what others wrote, open the file again, and rename
- * it when it is complete; readers read random pieces. What one rank wrote since the last
- * synchronisation no other rank writes. Every other program writes and reads most generations in
- * the same places as the first one. With a FILE that ends in `.sync` readers read while others
- * write, too. A reader that has read a generation makes the file that BEGAN names. */
+ * All processes of both sides draw the same program from the seed, and compute the contents of the
+ * files after each of its steps. RANKS is the number of writing processes. Writers have one or two
+ * files open, cut and extend them, write pieces with holes between them by views, one by one, in
+ * turn, and by system calls, append, synchronise, read the bytes of others, open the file again,
+ * and rename it when it is complete; readers read random pieces. No rank writes bytes that another
+ * rank wrote since the last synchronisation. Every other program writes and reads most generations
+ * in the same places as the first one. If FILE ends in `.sync`, readers also read while others
+ * write. A reader that has read a generation makes the file that BEGAN names. */
 #define _GNU_SOURCE
 #include "coupled_oracle_io.h"
 
@@ -36,8 +36,8 @@ static void begin(struct file *f, int number, int writes) {
     if (may_append) write_in_turn(f, at, writes);
 }
 
-/* A rank writes at the end of what all have written, or all of a generation that is a copy of the
- * one before. */
+/* One rank appends to the bytes of all ranks, or to a generation that began as a copy of the last
+ * one. */
 static void append_by_one(struct file *f, int writes) {
     int is_open = f->way != APPENDED, flags = is_open ? 0 : O_CREAT;
     if (!is_open && f->size == limit) cut(f, 0), flags |= O_TRUNC;
@@ -84,7 +84,7 @@ static void one_step(struct file *f, int is_first, int writes, const char *what)
     if (f->count) remember(f);
 }
 
-/* The generation becomes complete, and gets its name. */
+/* Completes the generation, and renames it if necessary. */
 static void finish(struct file *f, int writes) {
     int whose = (int)draw(writers);
     if (f->way != APPENDED) {
@@ -102,8 +102,8 @@ static void finish(struct file *f, int writes) {
 
 static void read_generation(struct file *f, int writes, const char *what) {
     int is_early = f->is_early && !writes, is_alone = draw(4) == 0;
-    /* Ranks that others have overtaken by two generations before they came do not find the first
-     * one. They come together by MPI-IO. */
+    /* The first generation is gone for a rank that others overtake by two generations before it
+     * opens the file. With MPI-IO, all ranks open it together. */
     if (is_alone && f->was_read && !is_early) {
         read_all(f, what);
     } else {
@@ -116,7 +116,7 @@ static void read_generation(struct file *f, int writes, const char *what) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* A generation of each file; readers only follow what they have at their ends. */
+/* Runs a generation of each file; readers only compute the final contents. */
 static void generations(int number, int count, int writes) {
     char what[FILES][60];
     int rounds = 1 + (int)draw(5);

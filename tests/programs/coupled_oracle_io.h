@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The call succeeds; its name is part of what is said if not. */
+/* Makes a call, which must succeed; the error message has its text. */
 #define ok(call) check(call, #call)
 
 static void end(const char *what, const char *why) {
@@ -23,7 +23,7 @@ static void check(int error, const char *what) {
     end(what, text);
 }
 
-/* The same for a call of the system. */
+/* Checks the result of a system call. */
 static int system_ok(int result, const char *what) {
     if (result == -1) end(what, strerror(errno));
     return result;
@@ -70,7 +70,7 @@ static void store(struct file *f, const struct piece *all, int count, int how) {
     if (fd != -1) system_ok(close(fd), "close");
 }
 
-/* One rank writes at the end of a file, without MPI-IO. */
+/* One rank appends to a file, without MPI-IO. */
 static void append(const struct file *f, const struct piece *piece, int flags) {
     int fd = system_ok(open(f->written_as, O_WRONLY | O_APPEND | flags, 0600), "open to append");
     for (long done = 0; done < piece->len;) {
@@ -83,7 +83,7 @@ static void append(const struct file *f, const struct piece *piece, int flags) {
     system_ok(close(fd), "close of what was appended");
 }
 
-/* Each rank writes behind the one before, from `at` on, where the shared pointer is. */
+/* The ranks write in order with the shared pointer, which is at `at`. */
 static void write_in_turn(struct file *f, long at, int writes) {
     struct piece all[PIECES];
     for (int i = 0; i < writers; i++) {
@@ -96,8 +96,8 @@ static void write_in_turn(struct file *f, long at, int writes) {
                               MPI_STATUS_IGNORE));
 }
 
-/* The file gets its name; if another node owns that, which is an error that `rename` may have, a
- * new file of this name gets the bytes, as `mv` does it. */
+/* Renames the file. If another node owns the new name, `rename` fails with `EXDEV`; then copies the
+ * bytes to a new file of that name, like `mv`. */
 static void publish(const struct file *f) {
     if (!rename(f->written_as, f->name)) return;
     if (errno != EXDEV) end("rename", strerror(errno));
@@ -115,14 +115,14 @@ static void publish(const struct file *f) {
 }
 
 static void synchronise(struct file *f) {
-    /* The first rank shows readers what all ranks have written by then. */
+    /* The first synchronisation makes the bytes of all ranks visible to readers. */
     if (f->is_early && !f->count) MPI_Barrier(MPI_COMM_WORLD);
     ok(MPI_File_sync(f->open));
     MPI_Barrier(MPI_COMM_WORLD);
     ok(MPI_File_sync(f->open));
 }
 
-/* Random pieces of a file that is open. */
+/* Reads random pieces of an open file. */
 static void look(const struct file *f, int count, const char *what) {
     MPI_Offset found;
     char *bytes = buffer();
@@ -134,7 +134,7 @@ static void look(const struct file *f, int count, const char *what) {
             long at = draw(f->size), len = 1 + draw(f->size - at);
             if (draw(3)) len = 1 + len / 50;
             if (draw(8) == 0) at = 0, len = f->size;
-            /* A process that reads less than 2,048 bytes only looks at the type of the file. */
+            /* A process that reads less than 2,048 bytes does not count as a reader. */
             if (rank == 0 && i == 0) at = 0, len = f->size;
             if (other != rank) continue;
             MPI_Status status;
@@ -147,8 +147,8 @@ static void look(const struct file *f, int count, const char *what) {
         }
 }
 
-/* All of a file that may still be written: what it has was there at some time, and in the end all
- * is. */
+/* Reads all of a file that may still be written: each byte must have a value that it had at some
+ * time, and the file must become complete. */
 static void watch(struct file *f, const char *what) {
     char *bytes = buffer();
     int is_there = 0;
@@ -165,7 +165,7 @@ static void watch(struct file *f, const char *what) {
     }
 }
 
-/* All of a file that is complete, without MPI-IO. */
+/* Reads all of a complete file, without MPI-IO. */
 static void read_all(const struct file *f, const char *what) {
     struct stat facts;
     char *bytes = buffer();

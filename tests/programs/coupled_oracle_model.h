@@ -1,5 +1,5 @@
-/* The program of `coupled_oracle.c`, and what its files have after each step: the same numbers are
- * drawn by all processes, whether they write or read. */
+/* The program of `coupled_oracle.c`, and the contents of its files after each step: all processes,
+ * writers and readers, draw the same numbers. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,30 +7,30 @@
 
 enum { PIECES = 40, STATES = 48 };
 
-/* A generation is written under the name of the file, or another one that is renamed to it: a
- * coupled one, or one on disk; or a rank appends to the file without MPI-IO. */
+/* A generation is written under the name of the file, or under another name, coupled or on disk,
+ * and renamed; or a rank appends to the file without MPI-IO. */
 enum { IN_PLACE, RENAMED, FROM_DISK, APPENDED };
 
-/* A file, and what it is to have. Bytes behind its end are zeros. */
+/* A file and its expected contents. Bytes behind its end are zeros. */
 struct file {
     char name[1000], written_as[1100];
     char *bytes;
     signed char *owner; /* the rank that wrote a byte since the last synchronisation, or -1 */
     long size;
-    int is_early; /* readers get it when it is synchronised */
+    int is_early; /* readers can read it when it is synchronised */
     int way, reads, posix, was_read;
     MPI_File open;
-    /* What a reader may have seen of a generation: its states since it was synchronised first. */
+    /* The states of a generation that readers may see: those since its first synchronisation. */
     char *states[STATES];
     long most;
     int count;
 };
 
-/* Pieces of a range in order, each of a rank; bytes that another rank has written are in none. */
+/* One of the ordered pieces of a range, for a rank. Bytes of other ranks are left out. */
 struct piece { long offset, len; int rank; };
 
 static unsigned long state;
-/* What values are mixed with: it differs between generations that are written alike. */
+/* Changes the values, so that generations with the same pieces differ. */
 static unsigned long salt;
 static long limit;
 static int rank, ranks, writers, failures;
@@ -42,7 +42,7 @@ static unsigned long draw(unsigned long below) {
     return (x ^ x >> 29) % below;
 }
 
-/* Prints each difference, up to a few. */
+/* Whether to print a difference: true for the first five. */
 static int is_worth_saying(void) { return failures++ < 5; }
 
 static void compare(const struct file *f, const char *found, long offset, long len,
@@ -57,7 +57,7 @@ static void compare(const struct file *f, const char *found, long offset, long l
     }
 }
 
-/* The bytes have values that they have had since the file could be read. */
+/* Checks that each byte has a value that it had since the file could be read. */
 static void compare_with_states(const struct file *f, const char *found, long len,
                                 const char *what) {
     if (len > f->most && is_worth_saying())
@@ -74,7 +74,7 @@ static void compare_with_states(const struct file *f, const char *found, long le
     }
 }
 
-/* A reader may see from now on what the file has. */
+/* Adds the current contents to the states that readers may see. */
 static void remember(struct file *f) {
     if (!f->is_early || f->count == STATES) return;
     if (!f->states[f->count]) f->states[f->count] = malloc(limit);

@@ -5,9 +5,9 @@
  * Each generation has KIB KiB. LAYOUT is contiguous: each rank writes one part, and reads that of
  * the next rank; uneven: the same, where the part of the first rank is a sixteenth; or slabs: the
  * values are an array of 64 rows; the writers have blocks of rows and columns, the readers columns.
- * With PERCENT a reader reads so much of its part, from its beginning. With PAUSE in its
- * environment a writer rests for so many milliseconds before each generation. The reader prints
- * "generation N: right" or how many values are wrong. */
+ * With PERCENT, a reader reads only that percentage of its part, from its beginning. PAUSE in the
+ * environment makes a writer wait for that many milliseconds before each generation. The reader
+ * prints "generation N: right", or the number of wrong values. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,12 +43,12 @@ static uint64_t value(int generation, uint64_t at) {
     return mixed ^ (mixed >> 31);
 }
 
-/* A part of the array: rows from a first one on, and columns. */
+/* A block of rows and columns of the array. */
 struct part {
     uint64_t row, rows, column, columns;
 };
 
-/* Where the part of a rank begins. */
+/* Returns the first value of the part of a rank. */
 static uint64_t edge(int one, int uneven, uint64_t all) {
     return uneven && one == 1 ? all / 16 : all * (uint64_t)one / (uint64_t)ranks;
 }

@@ -1,13 +1,13 @@
-/* Writes or reads generations of a file whose bytes, calls and order follow from a number.
+/* Writes or reads generations of a file with bytes, calls and orders derived from a seed.
  *
  *   coupled_random write FILE SEED GENERATIONS LARGEST
  *   coupled_random read FILE SEED GENERATIONS LARGEST next|latest|late
  *   coupled_random bytes FILE SEED GENERATIONS LARGEST
  *
- * Writer and reader know from SEED what each generation holds; the first eight bytes are its
- * number. The reader reads all of each by random calls in random order and compares it: `next`
- * generation after generation, `latest` until it has seen the last one, `late` the same where the
- * agent may say that some were not kept. `bytes` compares a file with the last generation. */
+ * Writer and reader derive the contents of each generation from SEED; the first eight bytes are its
+ * number. The reader reads all of each with random calls in random order and compares it: `next`
+ * generation after generation, `latest` until it has seen the last one, `late` the same, but some
+ * may not have been kept. `bytes` compares a file with the last generation. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static uint64_t next(uint64_t *state) {
 
 static uint64_t below(uint64_t *state, uint64_t limit) { return next(state) % limit; }
 
-/* What one generation is made of. */
+/* The contents and calls of one generation. */
 struct plan {
     int way, pieces, forks, cuts, mapped;
     uint64_t size, start[PIECES], len[PIECES], key[PIECES], cut;
@@ -68,7 +68,7 @@ static unsigned char value(uint64_t key, uint64_t at) {
     return (unsigned char)((key ^ at * 0x9e3779b97f4a7c15u) >> 40);
 }
 
-/* Applies a generation to what is in `wanted`; gives the size. */
+/* Applies a generation to the bytes in `wanted` and returns the size. */
 static uint64_t expect(uint64_t generation, uint64_t size) {
     struct plan p = plan(generation);
     if (p.way != CHANGE) {

@@ -1,7 +1,7 @@
-/* Reads generations of a coupled file, each in another way, and checks what it got against
- * generations of coupled_parts.c with random values: FILE KIB WAY...
+/* Reads generations of a coupled file, each in another way, and compares them with the random
+ * values of coupled_parts.c: FILE KIB WAY...
  *
- * It prints "WAY: right" for each. Calls that are no reads of the C library find all bytes, too. */
+ * It prints "WAY: right" for each. Some ways do not use the read calls of the C library. */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static uint64_t value(int generation, uint64_t at) {
     return mixed ^ (mixed >> 31);
 }
 
-/* Bytes of a generation from an offset on, which is that of a value. */
+/* Checks `len` bytes of a generation from `offset` on, which is the offset of a value. */
 static void check(const void *found, int generation, long offset, long len, const char *way) {
     for (long at = 0; at + 8 <= len; at += 8) {
         uint64_t is;
@@ -51,7 +51,7 @@ static void read_all(int fd, char *to, long len) {
             fail("read");
 }
 
-/* A child of the shell's kind: a program that is executed with the file as its input. */
+/* Executes a program with the file as its input, as a shell does. */
 static void through_program(int fd, int calls_fork) {
     int ends[2];
     if (pipe(ends)) fail("pipe");
@@ -68,7 +68,7 @@ static void through_program(int fd, int calls_fork) {
     if (waitpid(child, &status, 0) != child || status != 0) fail("cat");
 }
 
-/* A child reads on, and then its parent: both share the position. */
+/* A child reads the first half, and its parent the rest: both share the position. */
 static void halves(int fd) {
     int how = MAP_SHARED | MAP_ANONYMOUS;
     char *shared = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, how, -1, 0);
@@ -83,7 +83,7 @@ static void halves(int fd) {
     munmap(shared, (size_t)size);
 }
 
-/* The descriptor goes to another one through a socket. */
+/* Passes the descriptor through a socket, and returns the received one. */
 static int passed(int fd) {
     int ends[2];
     char byte = 0, room[CMSG_SPACE(sizeof fd)] = {0};
@@ -102,7 +102,7 @@ static int passed(int fd) {
     return fd;
 }
 
-/* All of a file by calls that this process makes itself, but are no reads of the C library. */
+/* Reads all of a file with calls that bypass the read calls of the C library. */
 static void unseen(int fd, long (*call)(int, long)) {
     for (long at = 0, n; at < size; at += n)
         if ((n = call(fd, at)) <= 0) fail("read");
@@ -128,7 +128,7 @@ static void by_sendfile(int fd) {
     close(to);
 }
 
-/* One block of 8 KiB in each hundred, in a changing order. */
+/* Reads one block of 8 KiB of each hundred, in mixed order. */
 static void sparse(int fd, int generation) {
     long block = 8192, blocks = size / block;
     for (long i = 0; i < (blocks + 99) / 100; i++) {
@@ -191,7 +191,7 @@ static void opened(const char *way, int generation) {
         close(other);
     }
     if (!is_sparse) check(buffer, generation, 0, size, way);
-    /* A program that has not read what it has open gets the same generation again. */
+    /* Without a read of this program, the next open would get the same generation again. */
     if (pread(fd, buffer, 4096, 0) != 4096) fail("pread");
     close(fd);
 }

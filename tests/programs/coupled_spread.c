@@ -1,9 +1,10 @@
-/* Ranks on several hosts write one file at the same time and look at what others have written.
+/* Ranks on several hosts write one file at the same time and read the bytes of other ranks.
  *
  *   coupled_spread FILE
  *
- * What one rank writes twice, alone and with the others, has the later value; after a collective
- * MPI_File_sync all ranks see all bytes, and the size; MPI_File_set_size cuts on all hosts. */
+ * If a rank writes a byte twice, alone and with the others, the later value remains; after a
+ * collective MPI_File_sync all ranks see all bytes and the size; MPI_File_set_size cuts on all
+ * hosts. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void expect(int right, int line) {
 #define EXPECT(what) expect(what, __LINE__)
 #define OK(call) expect((call) == MPI_SUCCESS, __LINE__)
 
-/* Bytes are dealt to the ranks one by one, so that each page is of all; some are zeros. */
+/* Bytes are dealt to the ranks one by one, so that all ranks share each page; some are zeros. */
 static char value(int round, int owner, int at) {
     return (char)((round * 31 + owner * 7 + at) % 5);
 }
@@ -60,7 +61,7 @@ int main(int argc, char **argv) {
             OK(MPI_File_read_at(file, 0, all, EACH * ranks, MPI_CHAR, MPI_STATUS_IGNORE));
             for (int at = 0; at < EACH * ranks; at++)
                 EXPECT(all[at] == value(round, at % ranks, at / ranks));
-            /* Nobody writes what others still read. */
+            /* Do not write bytes that other ranks still read. */
             MPI_Barrier(MPI_COMM_WORLD);
         }
         OK(MPI_File_set_size(file, 100));

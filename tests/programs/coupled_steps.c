@@ -3,9 +3,9 @@
  *   coupled_steps write FILE FORMAT RECORDS WIDTH MILLISECONDS
  *   coupled_steps read FILE RECORDS WIDTH
  *
- * FORMAT is 1, 2 or 5. Each record has the variables a and b of WIDTH numbers, of which each rank
- * writes a part. The reader opens the file until it has seen all records, and checks all of them
- * each time; it prints how many it has seen. */
+ * FORMAT is 1, 2 or 5. Each record has the variables a and b of WIDTH numbers; each rank writes a
+ * part of them. The reader opens the file repeatedly until it has seen all records, checks all of
+ * them each time, and prints their number when it has changed. */
 #include <mpi.h>
 #include <pnetcdf.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@ coupled_steps.py write FILE FORMAT RECORDS WIDTH [share|die|hold]
 coupled_steps.py read FILE RECORDS WIDTH reopen|sync
 
 The values are those of coupled_steps.c. The writer synchronises after each record; with `share` it
-does not buffer; with `die` it is killed after the last record, with `hold` it stays there. The
-reader opens the file again and again, or once without buffers.
+does not buffer; with `die` it is killed after the last record, with `hold` it waits there for 60 s.
+The reader opens the file repeatedly (`reopen`), or once without buffers (`sync`).
 """
 import os
 import signal

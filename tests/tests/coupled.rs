@@ -1,5 +1,5 @@
-//! Programs without MPI that exchange files in memory (`AGGIO_COUPLE`): which open gets which
-//! generation, with which bytes, by which calls, and what is left.
+//! Programs without MPI that exchange files in memory (`AGGIO_COUPLE`): the generation and the
+//! bytes that each open gets, by various calls, and that nothing is left.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{compile_plain, required};
@@ -13,12 +13,12 @@ fn streams() -> String {
     compile_plain("coupled_streams.cc", &[]).display().to_string()
 }
 
-/// What a reader prints of so many generations.
+/// The output of a reader of `count` generations.
 fn generations(count: u32, bytes: u32) -> String {
     (1..=count).map(|number| format!("generation {number}: {bytes} bytes\n")).collect()
 }
 
-/// Starts both scripts, the reader first or second; what the reader printed.
+/// Runs both scripts, the reader first or second. Returns the output of the reader.
 #[track_caller]
 fn exchanged(writer: &str, reader: &str, reader_first: bool) -> String {
     let Some(coupling) = Coupling::of("ck.*") else { return String::new() };
@@ -130,7 +130,7 @@ fn a_rename_publishes_a_complete_file() {
         return;
     }
     let program = program();
-    // Of the two names only the last one is coupled, or both are.
+    // Only the last name is coupled, or both names are.
     for (rules, name) in [("out", "out"), ("out*", "out")] {
         let Some(coupling) = Coupling::of(rules) else { return };
         let reader = coupling.start(&format!("WRITTEN=rename {program} read plain {name} 3 50000"));
@@ -168,7 +168,7 @@ fn python_exchanges_files_by_open_and_numpy() {
 #[test]
 fn descriptors_are_followed_into_other_programs() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
-    // The shell opens, another program writes, and ends after the shell has closed.
+    // The shell opens the file; another program writes it, and ends after the shell has closed it.
     let reader = coupling.start("cat ck.1");
     let writer = "exec 5> ck.1; (sleep 0.3; seq 1 3 >&5) & exec 5>&-; wait";
     coupling.run(writer);
@@ -192,7 +192,7 @@ fn the_newest_generation_is_for_those_who_ask_for_it() {
 fn so_many_generations_are_kept_as_the_rule_says() {
     let Some(coupling) = Coupling::of("ck.*:keep=2").filter(|_| has_library()) else { return };
     let program = program();
-    // The writer stays, for what nobody uses any more is given up.
+    // The writer keeps running: a generation is dropped when its last user ends.
     let mut writer =
         coupling.start(&format!("{program} write plain ck.1 5 20000; echo written; sleep 5"));
     writer.until("written");

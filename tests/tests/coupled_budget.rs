@@ -1,5 +1,5 @@
-//! Programs that exchange files in memory where that is not enough for all: the budget of a rule,
-//! and the directory that has what exceeds it.
+//! Programs that exchange more bytes than fit in memory: the budget of a rule, and the spill
+//! directory.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{Directory, SmallFileSystem, compile_plain, names_in, skip};
@@ -20,7 +20,7 @@ fn write(generations: u32) -> String {
     format!("{} write plain ck.1 {generations} {SIZE}", program())
 }
 
-/// Reads so many generations, one process after the other, with a rest of so many seconds.
+/// Reads `generations` generations, one process after the other, with pauses of `rest` seconds.
 fn read_slowly(generations: u32, rest: f64) -> String {
     let read = format!("{} read plain ck.1 1 {SIZE}", program());
     format!("for i in $(seq {generations}); do {read} $i || exit; sleep {rest}; done")
@@ -42,7 +42,7 @@ fn number(status: &Value, key: &str) -> u64 {
     status[key].as_u64().unwrap_or_else(|| panic!("{key}: {status:#}"))
 }
 
-/// Waits until the agent says so.
+/// Waits until the status of the agent meets a condition.
 #[track_caller]
 fn until(coupling: &Coupling, what: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
@@ -78,8 +78,8 @@ fn descriptors_of_the_directory_are_followed_into_other_programs() {
     let Some(coupling) = Coupling::of(&rule(place.path(), "wait")) else { return };
     coupling.run("for i in $(seq 9); do head -c 1000000 /dev/zero | tr '\\0' $i > ck.1; done");
     until(&coupling, |now| number(now, "moved") > 5_000_000);
-    // The shell opens each, and another program reads it: that it was read tells the agent by this
-    // program's end.
+    // The shell opens each generation, and another program reads it: the agent counts it as read
+    // when that program ends.
     let reads = "for i in $(seq 9); do head -c 100000 < ck.1 | tail -c 1; done";
     assert_eq!(coupling.run(reads), "123456789");
 }
@@ -135,7 +135,7 @@ fn a_writer_fails_if_the_directory_is_full_and_nobody_is_there_who_reads() {
     let ended = coupling.start(&write(9)).ends_within(SOON);
     assert!(!ended.status.success() && ended.stderr.contains("No space left"), "{ended:?}");
     assert!(ended.stderr.contains(&format!("{} takes no more", small.path().display())));
-    // What it has written before is there.
+    // The generations written before are complete.
     assert_eq!(coupling.run(&read_slowly(4, 0.0)), generations(1, 4));
 }
 
@@ -183,7 +183,7 @@ fn nothing_is_left_in_the_directory_whoever_is_killed() {
             }
         }
         let _ = writer.ends_within(SOON);
-        // It may wait for another writer.
+        // The reader may wait for another writer.
         reader.kill();
         let _ = reader.ends_within(SOON);
         drop(coupling);
@@ -196,7 +196,7 @@ fn nothing_is_left_in_the_directory_whoever_is_killed() {
     }
 }
 
-/// A writer that is ten times as fast as its reader.
+/// Checks the memory in use while a writer is ten times as fast as its reader.
 fn measured(rule: &str) {
     let Some(coupling) = Coupling::of(rule) else { return };
     let reader = coupling.start(&read_slowly(25, 0.05));

@@ -1,12 +1,12 @@
-//! Programs that exchange files in memory are killed at random times, by turns one rank, the
-//! writer, the reader and the agent. Who survives ends soon with the right bytes or the right
-//! error, nothing is left, and then the same programs exchange files as if nothing had happened.
-//! By turns generations survive their agent (`level=process`): then a reader misses nothing that a
-//! writer was told is complete.
+//! Programs that exchange files in memory are killed at random times: a rank, the writer, the
+//! reader or the agent. The survivors end soon with the right bytes or the right error, nothing is
+//! left, and then the same programs exchange files as if nothing had happened. In about half of the
+//! rounds, generations survive their agent (`level=process`): then a reader misses no generation
+//! that was reported to its writer as complete.
 //!
-//! `make check` has the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`)
-//! kills a thousand times, anew. `AGGIO_TEST_DEATHS` is another number, and `AGGIO_TEST_SEED`
-//! repeats what a failure names.
+//! `make check` runs the same deaths each time; `AGGIO_TEST_FACTOR` above 1 (`make check-long`)
+//! runs a thousand new ones. `AGGIO_TEST_DEATHS` sets the number. A failure prints its seed; set
+//! `AGGIO_TEST_SEED` to it to repeat the round.
 
 use aggio_tests::coupling::{Coupling, Ended, Running, ranks};
 use aggio_tests::{
@@ -15,7 +15,7 @@ use aggio_tests::{
 use std::fmt::Write;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Within which everybody has learned of a death.
+/// The time within which the survivors must notice a death.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Generations that a writer makes.
@@ -46,7 +46,7 @@ impl Random {
     }
 }
 
-/// One death: who, when, and what the programs do.
+/// One death: the victim, the time, and the commands of the programs.
 #[derive(Debug)]
 struct Death {
     victim: Victim,
@@ -102,7 +102,7 @@ impl Death {
         (writer, reader.unwrap_or_else(|| self.read(coupling)))
     }
 
-    /// Kills whom it is about; false if there is nobody.
+    /// Kills the victim. Returns false if no such process is running.
     fn kill(&self, coupling: &Coupling, random: &mut Random) -> bool {
         let victims = match self.victim {
             Victim::Rank => {
@@ -122,7 +122,7 @@ impl Death {
     }
 }
 
-/// What a reader that ended has read: all generations, or the first ones and the right error.
+/// Checks the output of a reader: all generations, or the first ones and the right error.
 #[track_caller]
 fn judge(ended: &Ended) {
     let mut all = String::new();
@@ -146,7 +146,7 @@ fn failed_rightly(ended: &Ended) -> bool {
     told.iter().any(|text| ended.stderr.contains(text)) || ended.stdout.contains("MPI_ERR_IO")
 }
 
-/// Waits so long for a program; whether it has ended.
+/// Waits at most `patience` for a program. Returns whether it has ended.
 fn ends_in(program: &mut Running, patience: Duration) -> bool {
     let end = Instant::now() + patience;
     while program.runs() && Instant::now() < end {
@@ -155,8 +155,8 @@ fn ends_in(program: &mut Running, patience: Duration) -> bool {
     !program.runs()
 }
 
-/// Ends a launcher that would wait for ever: mpirun of Open MPI 4.1 does in a part of the cases in
-/// which a rank is killed before it has come out of `MPI_Init`, without aggio in 4 of 122 runs.
+/// Kills a launcher that would wait for ever. mpirun of Open MPI 4.1 sometimes does if a rank is
+/// killed in `MPI_Init`; without aggio in 4 of 122 runs.
 fn end_launcher(death: &Death, coupling: &Coupling, writer: &mut Running) {
     let is_it = death.victim == Victim::Rank && death.writer.contains("openmpi");
     if is_it && !ends_in(writer, SOON) && writer.printed().is_empty() {
@@ -168,7 +168,7 @@ fn end_launcher(death: &Death, coupling: &Coupling, writer: &mut Running) {
     }
 }
 
-/// The survivors of a death.
+/// Checks the survivors of a death.
 fn outlive(death: &Death, coupling: &Coupling, mut writer: Running, mut reader: Running) {
     match death.victim {
         Victim::Reader => {
@@ -179,7 +179,7 @@ fn outlive(death: &Death, coupling: &Coupling, mut writer: Running, mut reader: 
         Victim::Writer | Victim::Rank => {
             end_launcher(death, coupling, &mut writer);
             let was_open = writer.ends_within(SOON).stdout.contains("open 1");
-            // Nobody knows of a writer that has opened nothing: the reader waits for another one.
+            // A writer that has opened nothing is not registered: the reader waits for another one.
             if !was_open && !ends_in(&mut reader, Duration::from_secs(1)) {
                 death.write(coupling).succeeds();
             }
@@ -189,22 +189,22 @@ fn outlive(death: &Death, coupling: &Coupling, mut writer: Running, mut reader: 
             let ended = writer.ends_within(SOON);
             assert!(ended.status.success() || failed_rightly(&ended), "{ended:?}");
             if death.survives {
-                // It ends with its writer, and misses nothing but what that has lost.
+                // The reader ends too, and misses only generations that the writer has lost.
                 let opened = ended.stdout.matches("open ").count();
                 if opened == 0 && !ends_in(&mut reader, Duration::from_secs(1)) {
-                    // Its agent died before it had opened anything.
+                    // The agent died before the writer had opened anything.
                     death.write(coupling).succeeds();
                 }
                 let ended = reader.ends_within(SOON);
                 let read = ended.stdout.matches("generation ").count();
-                // A child that ends with the file open is not told that it was lost: readers are.
+                // A child that ends with the file open gets no error, but readers do.
                 let is_told = death.writer.contains(" fork ") && failed_rightly(&ended);
                 let is_all = read + 1 >= opened || is_told;
                 assert!(is_all, "{opened} opened: {ended:?}");
                 return judge(&ended);
             }
             let has_read = reader.printed().contains("generation");
-            // One that comes now waits for another writer at the next agent.
+            // A reader that opens the file now waits at the next agent for another writer.
             if !has_read && !ends_in(&mut reader, Duration::from_secs(2)) {
                 death.write(coupling).succeeds();
             }
@@ -213,7 +213,7 @@ fn outlive(death: &Death, coupling: &Coupling, mut writer: Running, mut reader: 
     }
 }
 
-/// Nothing is left of anybody, once the agent was told to end.
+/// Ends the agent, and checks that no processes or files are left.
 fn leaves_nothing(coupling: &Coupling) {
     let began = Instant::now();
     while !coupling.processes("", "").is_empty() {
@@ -225,7 +225,7 @@ fn leaves_nothing(coupling: &Coupling) {
     let is_left = |name: &&String| *name != "token" && !name.ends_with(".log");
     assert_eq!(left.iter().find(is_left), None, "{left:?}");
     assert_eq!(coupling.on_disk(), [] as [&str; 0]);
-    // Other tests run at the same time, whose names last a moment.
+    // Tests that run at the same time create such names for a moment.
     let shared = || names_in("/dev/shm".as_ref()).iter().any(|name| name.contains("aggio"));
     while shared() {
         assert!(began.elapsed() < SOON, "{:?}", names_in("/dev/shm".as_ref()));
@@ -250,14 +250,14 @@ fn round(seed: u64) {
     if killed {
         outlive(&death, &coupling, writer, reader);
     } else {
-        // A program that has not begun yet, or has ended, and an agent that nobody has needed.
+        // The program has not begun or has ended, or no agent was needed.
         writer.succeeds();
         judge(&reader.ends_within(SOON));
     }
     if death.victim != Victim::Agent {
         leaves_nothing(&coupling);
     } else if death.survives {
-        // What is left for the next agent is not for the programs that follow.
+        // Let the next agent drop the remaining generations: the next programs must not get them.
         coupling.run("test -e ck.9; true");
         leaves_nothing(&coupling);
         assert_eq!(names_in(kept.path()), [] as [&str; 0]);
@@ -270,7 +270,7 @@ fn round(seed: u64) {
     leaves_nothing(&coupling);
     assert_eq!(names_in(kept.path()), [] as [&str; 0]);
     if death.writer.contains("coupled_mpi") {
-        // What MPIs leave of ranks that are killed is not ours to answer for, but to remove.
+        // The MPI libraries leave files when ranks are killed. Remove them.
         remove_left_since(began);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs without MPI change coupled files that other hosts own, and give them other names.
+//! Programs without MPI change and rename coupled files that other hosts own.
 
 use aggio_tests::hosts::{CoupledHosts as Place, Plan, end};
 use aggio_tests::installed;
@@ -7,7 +7,7 @@ use std::process::Child;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// Starts a script of Python on a host; `{}` in it is the directory of the coupled files.
+/// Starts a Python script on a host; `{}` in it is the directory of the coupled files.
 fn start(place: &Place, host: u32, script: &str) -> Child {
     let mut command = place.cluster.launch().command(&format!("node{host}"));
     let script = script.replace("{}", &place.files.path().display().to_string());
@@ -23,7 +23,7 @@ fn runs(place: &Place, host: u32, script: &str) -> String {
 
 const READ: &str = "print(open('{}/a.dat').read())";
 
-/// A program on a host that waits for a file, and prints it: the name belongs to that host.
+/// Starts a program that waits for a file and prints it. Its host becomes the owner of the name.
 fn wait_for_file(place: &Place, host: u32) -> Child {
     let reader = start(place, host, READ);
     place.wait_for_more_than(0);
@@ -51,7 +51,7 @@ fn a_name_for_which_a_reader_on_another_host_waits_is_given_to_a_complete_file()
 
 #[test]
 fn a_program_renames_what_another_host_wrote() {
-    // The new name has no owner, the host that renames owns it, or a third one does.
+    // The new name has no owner, or belongs to the renaming host, or to a third host.
     for waits in [None, Some(2), Some(3)] {
         let Some(place) = place(3) else { return };
         let reader = waits.map(|host| wait_for_file(&place, host));

@@ -1,5 +1,5 @@
-//! What happens when a program that exchanges files in memory dies: the others end with the right
-//! bytes or the right error, soon, and nothing is left.
+//! A program that exchanges files in memory dies: the others end soon, with the right bytes or the
+//! right error, and nothing is left.
 
 use aggio_tests::compile_plain;
 use aggio_tests::coupling::Coupling;
@@ -11,7 +11,7 @@ fn program() -> String {
     compile_plain("coupled.c", &[]).display().to_string()
 }
 
-/// A writer that has written half a file when it prints `half`, and waits.
+/// A writer that prints `half` when it has written half of a file, and then waits.
 const HALF: &str = "exec 5> ck.1; head -c 100000 /dev/zero >&5; echo half; exec sleep 60";
 
 #[test]
@@ -28,7 +28,7 @@ fn a_reader_of_a_killed_writer_fails_soon_and_names_it() {
     assert!(ended.stderr.contains("Input/output error"), "{ended:?}");
     assert!(ended.stderr.contains("aggio") && ended.stderr.contains("died"), "{ended:?}");
     assert!(ended.stderr.contains("ck.1"), "{ended:?}");
-    // A reader of another session, which comes later, learns the same.
+    // A later reader, in another session, gets the same error.
     let late = coupling.start("exec setsid -w cat ck.1").ends_within(SOON);
     assert!(late.stderr.contains("Input/output error"), "{late:?}");
 }
@@ -39,7 +39,7 @@ fn a_writer_that_is_started_again_serves_the_reader_that_waits_for_it() {
     let mut writer = coupling.start(HALF);
     writer.until("half");
     let mut reader = coupling.start("cat ck.1");
-    // The shell becomes `sleep`; nobody can tell how a program ends that just becomes another one.
+    // The shell becomes `sleep`. How a program ends cannot be determined while it calls `execve`.
     std::thread::sleep(Duration::from_millis(300));
     writer.kill();
     std::thread::sleep(Duration::from_millis(300));
@@ -105,7 +105,7 @@ fn a_writer_goes_on_when_its_reader_is_killed() {
     reader.until("open");
     reader.kill();
     writer.succeeds();
-    // Another one finds what is kept.
+    // Another reader finds a complete generation.
     coupling.run("cat ck.1 | wc -c");
 }
 
@@ -125,7 +125,7 @@ fn a_signal_ends_a_wait_and_the_next_open_goes_on() {
     assert_eq!(reader.succeeds(), "woken\ntext\n\n");
 }
 
-/// The end of a child that nobody knows would go unnoticed.
+/// The end of a child that is not registered would go unnoticed.
 #[test]
 fn a_parent_returns_from_fork_when_the_agent_knows_the_child() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
@@ -153,7 +153,7 @@ print('waited' if waited > 0.2 else waited)";
     assert_eq!(coupling.run("cat ck.1"), "of the parent, of the child");
 }
 
-/// The agent cannot know of a child that has not run one instruction: its parent tells.
+/// The agent cannot register a child that has not run one instruction: its parent reports the end.
 #[test]
 fn a_child_that_is_killed_before_its_first_instruction_makes_the_file_incomplete() {
     let Some(coupling) = Coupling::of("ck.*") else { return };

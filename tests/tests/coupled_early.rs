@@ -50,8 +50,8 @@ impl Place {
         self.files.path().join(name).display().to_string()
     }
 
-    /// Runs writer and reader, one after the other or the reader first; the numbers that the reader
-    /// printed.
+    /// Runs writer and reader, one after the other or the reader first. Returns the numbers that
+    /// the reader printed.
     #[track_caller]
     fn exchange(&self, rule: &str, programs: [(&str, &str); 2], reader_first: bool) -> Vec<u32> {
         let [(writer, write), (reader, read)] = programs;
@@ -73,7 +73,7 @@ impl Place {
         printed.lines().map(|line| line.parse().expect("a number")).collect()
     }
 
-    /// What the agents have logged.
+    /// Returns the logs of all agents.
     fn logs(&self) -> String {
         let directory = self.meeting.path().join("couple");
         let names = aggio_tests::names_in(&directory).into_iter();
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// What a program printed; whether it succeeded.
+/// Waits for the end of a program. Returns whether it succeeded, and its output.
 fn end(child: Child) -> (bool, String) {
     let output = child.wait_with_output().expect("the program ends");
     let text = [&output.stdout[..], &output.stderr].concat();
@@ -94,7 +94,7 @@ fn open_mpi() -> Option<Mpi> {
     installed().into_iter().find(|mpi| mpi.family == Family::OpenMpi)
 }
 
-/// How the program starts that writes, or reads, by PnetCDF; `None` without it.
+/// The command of the program that writes or reads with PnetCDF; `None` without PnetCDF.
 fn pnetcdf(ranks: u32) -> Option<String> {
     let mpi = open_mpi()?;
     let program = compile_with("coupled_steps.c", &mpi, &["-lpnetcdf"]);
@@ -130,7 +130,7 @@ fn records_are_read_on_another_host_while_others_are_written() {
             round += 1;
         }
     }
-    // Most start too late to see any of it.
+    // Most readers start too late to see a part.
     assert!(parts > 0, "none of {round} readers saw a part of the records");
 }
 
@@ -160,13 +160,13 @@ fn two_readers_on_two_hosts_see_what_a_third_one_writes() {
     assert!(succeeded && text.ends_with("12\n"), "{text}\n{}", place.logs());
 }
 
-/// Ends the agent of a host.
+/// Kills the agent of a host.
 fn kill_agent(place: &Place, host: &str) {
     let kill = "pkill -9 -f 'agent --foregroun[d]' || true";
     place.cluster.output(host, &["sh", "-c", kill]);
 }
 
-/// Reads what a program prints up to a line with these words.
+/// Reads the output of a program up to a line that ends with `words`.
 fn wait_for(child: &mut Child, words: &str) {
     use std::io::Read;
     let output = child.stdout.as_mut().expect("its output is a pipe");
@@ -181,7 +181,7 @@ fn wait_for(child: &mut Child, words: &str) {
 #[test]
 fn a_reader_that_waits_for_a_record_is_told_that_an_agent_has_ended() {
     let Some(place) = Place::new() else { return };
-    // The name belongs to the host of the writer, and that of the reader.
+    // The name belongs to the host of the writer, or to that of the reader.
     for (reader_first, killed) in [(false, "node1"), (true, "node1"), (true, "node2")] {
         let file = place.file(&format!("{reader_first}-{killed}.out"));
         let write = format!("{PYTHON} write {file} 1 5 5000 hold");
@@ -210,7 +210,7 @@ fn a_reader_that_waits_for_a_record_is_told_that_an_agent_has_ended() {
     }
 }
 
-/// Waits for the end of a program; whether it ended in that time.
+/// Waits at most `time` for the end of a program. Returns whether it has ended.
 fn ends_within(child: &mut Child, time: Duration) -> bool {
     let began = Instant::now();
     while began.elapsed() < time {
@@ -252,7 +252,7 @@ fn whoever_dies_a_reader_on_another_host_gets_the_right_records_or_an_error() {
             host => kill_agent(&place, host),
         }
         let what = format!("round {round}: {victim}, {delay} ms, reader first {reader_first}");
-        // One that waits for a program that never began gets what the next one writes.
+        // If the writer never began, the reader waits for the generation of the next one.
         if !ends_within(&mut reader, Duration::from_secs(5)) {
             let (succeeded, text) = end(start("node3", &write));
             assert!(succeeded, "{what}: {text}\n{}", place.logs());

@@ -1,4 +1,4 @@
-//! The worked examples of `docs/coupling.md`, as they stand there.
+//! The worked examples of `docs/coupling.md`, run as printed there.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{installed, repository, skip};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The commands of an example, and what they print.
+/// Returns the commands of an example and their output, as printed in the guide.
 fn example(heading: &str) -> (String, String) {
     let text = std::fs::read_to_string(repository().join("docs/coupling.md")).expect("the guide");
     let (_, text) = text.split_once(&format!("### {heading}\n")).expect("the example");
@@ -14,12 +14,12 @@ fn example(heading: &str) -> (String, String) {
         let (_, rest) = text.split_once(&format!("```{kind}\n")).expect("a block");
         rest.split("```").next().unwrap_or_default().to_owned()
     };
-    // The test has set the library already.
+    // The test has already set the library.
     let commands = block("sh").replace("LD_PRELOAD=libaggio.so ", "");
     (commands, block("text"))
 }
 
-/// Runs an example where its programs are; what it prints must be what the guide says.
+/// Runs an example in the directory of its programs, and compares its output with the guide.
 #[track_caller]
 fn check(coupling: &Coupling, heading: &str) {
     let (commands, wanted) = example(heading);
@@ -28,7 +28,7 @@ fn check(coupling: &Coupling, heading: &str) {
     assert_eq!(coupling.on_disk(), names, "nothing is on disk");
 }
 
-/// The programs of the examples; `None` if one cannot be made here.
+/// Builds the programs of the examples; `None` if one cannot be built here.
 fn programs(sources: &[(&str, &[&str])]) -> Option<Coupling> {
     let coupling = Coupling::of("none")?;
     let folder = repository().join("tests/programs/coupling");
@@ -41,7 +41,7 @@ fn programs(sources: &[(&str, &[&str])]) -> Option<Coupling> {
         let mut command = Command::new(compiler);
         command.arg("-o").arg(&to).arg(folder.join(source)).args(libraries).args(["-lm"]);
         let made = command.current_dir(coupling.path()).output();
-        // h5pcc leaves what it has compiled.
+        // h5pcc leaves the object file.
         let _ = std::fs::remove_file(to.with_extension("o"));
         if !made.as_ref().is_ok_and(|made| made.status.success()) {
             skip(&format!("{compiler} cannot make {source} (tests/setup.sh check): {made:?}"));
@@ -64,7 +64,7 @@ fn a_pnetcdf_model_feeds_an_analysis_in_python() {
     let sources: &[(&str, &[&str])] =
         &[("ocean.c", &["mpicc.openmpi", "-lpnetcdf"]), ("mean.py", &[])];
     let Some(coupling) = has_both_mpis().then(|| programs(sources)).flatten() else { return };
-    // The guide says `mpirun`; PnetCDF is built for Open MPI.
+    // The guide has `mpirun`; PnetCDF is built for Open MPI.
     let (commands, wanted) = example("A PnetCDF model and an analysis in Python");
     assert_eq!(coupling.run(&commands.replace("mpirun", "mpirun.openmpi")), wanted);
     assert!(!coupling.path().join("sst.nc").exists());
@@ -94,6 +94,6 @@ fn memory_of_a_cycle_does_not_grow() {
         std::thread::sleep(Duration::from_millis(2));
     }
     running.succeeds();
-    // A generation has 1.6 MB; each side has one that it writes, and one that it reads.
+    // A generation has 1.6 MB. Each side has one that it writes and one that it reads.
     assert!((1_600_000..8 * 1_600_000).contains(&most), "{most} bytes");
 }

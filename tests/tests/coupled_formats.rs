@@ -5,10 +5,10 @@ use aggio_tests::coupling::{Coupling, ranks};
 use aggio_tests::{Family, Mpi, compile_with, installed, library, skip};
 use std::time::Duration;
 
-/// What a reader prints of three generations.
+/// The output of a reader of three generations.
 const THREE: &str = "generation 1: right\ngeneration 2: right\ngeneration 3: right\n";
 
-/// Open MPI, for which Debian builds PnetCDF, and the program.
+/// Returns Open MPI, because Debian builds PnetCDF for it, and the command of the program.
 fn pnetcdf() -> Option<(Mpi, String)> {
     library()?;
     let mpi = installed().into_iter().find(|mpi| mpi.family == Family::OpenMpi);
@@ -24,7 +24,7 @@ fn python(what: &str, kind: &str, file: &str) -> String {
     format!("/usr/bin/python3 $PROGRAMS/coupled.py {what} {kind} {file} 3")
 }
 
-/// Runs both scripts, started in this order or the other; what the reader printed.
+/// Runs both scripts, the reader first or second. Returns the output of the reader.
 #[track_caller]
 fn exchanged(coupling: &Coupling, writer: &str, reader: &str, reader_first: bool) -> String {
     if reader_first {

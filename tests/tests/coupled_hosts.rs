@@ -10,11 +10,11 @@ const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 const RULES: &str = "/coupled/*.sync:ready=sync,/coupled/*.one:keep=1,/coupled/*";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
 
-/// Programs of one user that meet in one directory, which all hosts see.
+/// Programs of one user that exchange files through a directory that all hosts see.
 struct User {
     cluster: Cluster,
     directory: Directory,
-    /// By what their agents reach each other.
+    /// The transport between the agents.
     link: &'static str,
 }
 
@@ -62,14 +62,14 @@ impl User {
         self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
     }
 
-    /// What is in the directory of the agents when they have ended.
+    /// Waits until the agents have ended. Returns the names that are left in their directory.
     fn left(&self) -> Vec<String> {
         let start = Instant::now();
         loop {
             let entries = self.directory.path().join("couple").read_dir().expect("a directory");
             let names = entries.map(|entry| entry.expect("an entry").file_name());
             let names: Vec<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
-            // An agent that ends removes one file after the other.
+            // A process of an agent that ends removes its files one after the other.
             let of_agents = [".sock", ".lock", ".start"];
             let lives = names.iter().any(|name| of_agents.iter().any(|end| name.ends_with(end)));
             if !lives || start.elapsed() > Duration::from_secs(20) {
@@ -80,7 +80,7 @@ impl User {
     }
 }
 
-/// What a program printed; whether it succeeded.
+/// Waits for the end of a program. Returns whether it succeeded, and its output.
 fn end(child: Child) -> (bool, String) {
     let output = child.wait_with_output().expect("the program ends");
     let text = [&output.stdout[..], &output.stderr].concat();
@@ -99,7 +99,7 @@ fn fails(child: Child, words: &[&str]) {
     assert!(!succeeded && words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
 }
 
-/// Waits until the program has printed a line; the rest is still to be read.
+/// Waits until the program has printed a line, and leaves the rest of the output unread.
 fn first_line(child: &mut Child) {
     use std::io::Read;
     let output = child.stdout.as_mut().expect("its output is a pipe");
@@ -158,8 +158,8 @@ fn the_death_of_a_writer_is_told_on_another_host() {
 const PARTS: &str = "60007";
 
 impl User {
-    /// Starts a writer of one of three parts of a generation on each of these hosts, when the one
-    /// before has the file open.
+    /// Starts a writer of one of three parts of a generation on each of these hosts, each after the
+    /// one before has opened the file.
     fn parts(&self, file: &str, hosts: [&str; 3], pause: &str) -> [Child; 3] {
         let mut number = 0;
         hosts.map(|host| {
@@ -176,7 +176,7 @@ impl User {
 fn programs_of_several_hosts_write_one_generation_byte_by_byte() {
     let Some(user) = User::new(4) else { return };
     let places = [
-        // The owner is a host of the writers, then one without any.
+        // A host of the writers owns the name, or a host without writers.
         (None, ["node1", "node2", "node3"]),
         (Some("node4"), ["node1", "node2", "node3"]),
         (Some("node2"), ["node1", "node2", "node1"]),
@@ -243,7 +243,7 @@ fn when_the_agent_of_an_owner_is_killed_readers_are_told_and_the_file_works_agai
     user.kill_agent("node1");
     fails(reader, &["Some(5)", "the agent of node1 has ended"]);
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    // It has written all, and its agent is not needed any more.
+    // It has written everything, and does not need its agent any more.
     drop(end(writer));
     let reader = user.start("node2", &["read", "/coupled/again", "1", "2", BYTES]);
     let writer = user.start("node1", &["write", "/coupled/again", "1", "2", BYTES]);
@@ -284,7 +284,7 @@ fn an_open_on_another_host_that_a_signal_ends_is_taken_back() {
     succeeds(holder);
 }
 
-/// Of files of this size parts are copied.
+/// Files of this size are copied in parts.
 const LARGE: &str = "40000003";
 
 #[test]
@@ -299,7 +299,7 @@ fn a_reader_that_wants_a_part_of_a_file_gets_that_part() {
     };
     let on_second = ["0", "7"].map(|number| part("node2", number, &["few"]));
     let others = [("node3", "5"), ("node1", "3")].map(|(host, number)| part(host, number, &[]));
-    // One that reads all of it gets what others had come for, and the rest.
+    // A reader of the whole file gets the parts that others have requested, and the rest.
     let all = user.start("node3", &["read", file, "1", "4", LARGE]);
     on_second.into_iter().chain(others).chain([all, writer]).for_each(succeeds);
     assert_eq!(user.left(), ["token"]);
@@ -361,7 +361,7 @@ fn a_node_that_reads_no_more_gets_two_more_files_at_most() {
     let Some(user) = User::new(2) else { return };
     let file = "/coupled/idle.1";
     let mut writer = user.start("node1", &["write", file, "1", "6", LARGE, "300"]);
-    // Otherwise the node of the reader owns the file, and gets all that is written.
+    // Otherwise the node of the reader would own the file and receive all written bytes.
     first_line(&mut writer);
     succeeds(user.start("node2", &["read", file, "1", "1", LARGE, "4000"]));
     let sent = user.cluster.traffic()[0].bytes_out;
@@ -416,7 +416,7 @@ fn nodes_with_different_links_say_so() {
 #[test]
 fn a_writer_whose_owner_cannot_be_reached_when_it_closes_is_told() {
     let Some(user) = User::new(2) else { return };
-    // One node alone writes, and two do.
+    // One node writes, or two do.
     for (number, hosts) in [&["node2"][..], &["node1", "node2"]].into_iter().enumerate() {
         let file = format!("/coupled/cut{number}");
         // The host of the first writer owns the name.
@@ -433,7 +433,7 @@ fn a_writer_whose_owner_cannot_be_reached_when_it_closes_is_told() {
         for (host, writer) in hosts.iter().zip(writers) {
             match *host {
                 "node2" => fails(writer, &["Some(5)", "the agent of node1 has ended"]),
-                // It had closed before anybody knew.
+                // It had closed the file before the loss was noticed.
                 _ => succeeds(writer),
             }
         }

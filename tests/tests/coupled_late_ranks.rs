@@ -1,5 +1,5 @@
-//! Programs of several processes whose agent is killed (`level=process`): no generation is complete
-//! that lacks what one of them has lost.
+//! The agent of a program with several processes is killed (`level=process`): a generation is never
+//! complete if it lacks bytes that one of the processes has lost.
 
 use aggio_tests::coupling::{Coupling, Running};
 use aggio_tests::{Directory, names_in};
@@ -13,7 +13,7 @@ fn coupling(place: &Directory) -> Option<Coupling> {
     Coupling::of(&format!("ck.*:level=process:spill={}", place.path().display()))
 }
 
-/// Waits until the agent has ended by itself, which leaves nothing.
+/// Waits until the agent has ended by itself and nothing is left.
 #[track_caller]
 fn is_clean(place: &Directory) {
     let began = Instant::now();
@@ -23,12 +23,12 @@ fn is_clean(place: &Directory) {
     }
 }
 
-/// A script of one rank of a program of two, by what a launcher says of it.
+/// The command of one rank of a program of two, with the environment that a launcher sets.
 fn rank(rank: u32, script: &str) -> String {
     format!("PMI_RANK={rank} PMI_SIZE=2 PMI_JOBID=job /usr/bin/python3 {script}")
 }
 
-/// Does what its rank is told, line by line, and says how each ended.
+/// Carries out the orders of its rank, line by line, and prints the result of each.
 const RANK: &str = "import os, sys
 files = {}
 for line in open('orders.' + os.environ['PMI_RANK']):
@@ -43,7 +43,7 @@ for line in open('orders.' + os.environ['PMI_RANK']):
         print(what, 'done', flush=True)
     except OSError as error: print(what, error.strerror, flush=True)";
 
-/// Two ranks, and the orders that each gets when it is its turn.
+/// Two ranks, and the orders that each receives in its turn.
 struct Ranks {
     running: Vec<Running>,
     orders: Vec<File>,
@@ -62,7 +62,7 @@ impl Ranks {
         Self { running, orders: (0..2).map(open).collect(), said: Default::default() }
     }
 
-    /// What a rank says of an order.
+    /// Gives an order to a rank and returns its answer.
     #[track_caller]
     fn does(&mut self, rank: usize, what: &str) -> String {
         writeln!(self.orders[rank], "{what} ck.1").expect("it listens");
@@ -99,9 +99,9 @@ fn a_rank_that_comes_late_does_not_complete_what_another_one_has_lost() {
     let mut ranks = Ranks::start(&coupling);
     ranks.each(&[(0, "make", "done"), (0, "write", "done")]);
     coupling.kill_agent();
-    // The file of the other one is gone, and its own would have half of the bytes.
+    // The file of the other rank is lost, so this one would have half of the bytes.
     ranks.each(&[(1, "join", LOST), (0, "close", LOST)]);
-    // Now both know, and the next one is whole.
+    // Both ranks were notified, and the next generation is whole.
     for order in ["make", "write"] {
         assert_eq!(ranks.does(0, order), "done");
     }
@@ -121,7 +121,7 @@ fn what_one_rank_begins_anew_is_not_complete_before_the_others_know_of_the_loss(
     ranks.each(&[(0, "make", "done"), (0, "write", "done")]);
     coupling.kill_agent();
     ranks.each(&[(0, "close", LOST), (0, "make", "done"), (0, "write", "done")]);
-    // This one means the file that was lost, and what it would write is not of the new one.
+    // This rank joins the lost generation: its bytes do not belong to the new one.
     ranks.each(&[(1, "join", LOST), (0, "close", "Input/output error")]);
     drop(ranks);
     let ended = coupling.start("cat ck.1").ends_within(SOON);

@@ -1,4 +1,4 @@
-//! Programs that exchange files in memory where descriptors are few, or the agent cannot be asked.
+//! Programs exchange files in memory when descriptors are few, or the agent cannot be reached.
 
 use aggio_tests::coupling::Coupling;
 
@@ -47,7 +47,7 @@ for fd in all: os.close(fd)";
 fn a_directory_is_not_listed_without_coupled_files_if_the_agent_cannot_be_asked() {
     let Some(coupling) = Coupling::of("ck.*") else { return };
     coupling.run("echo text > ck.1");
-    // Others may enter the directory where the agent is now, so that nobody trusts it.
+    // Others may now enter the directory of the agent, so clients do not trust the agent.
     for list in ["ls", "/usr/bin/python3 -c 'import os; os.listdir(\".\")'"] {
         let script = format!("chmod 755 $AGGIO_COUPLE_DIR; {list} 2>&1; echo $?");
         let printed = coupling.run(&format!("{script}; chmod 700 $AGGIO_COUPLE_DIR"));

@@ -1,4 +1,4 @@
-//! What programs find in directories with coupled files of several simulated hosts.
+//! Listings of directories with coupled files of several simulated hosts.
 
 use aggio_tests::hosts::{Cluster, Plan};
 use aggio_tests::{Directory, library};
@@ -21,7 +21,7 @@ impl Place {
         Some(Self { cluster, meeting: Directory::new(), files: Directory::new() })
     }
 
-    /// What a shell on a host prints, which runs `script` in the directory of the files.
+    /// Runs `script` with a shell on a host, in the directory of the files. Returns its output.
     #[track_caller]
     fn shell(&self, host: &str, script: &str) -> String {
         let library = library().expect("a library");
@@ -57,7 +57,7 @@ fn a_listing_has_the_coupled_files_of_all_nodes() {
     let script = format!("exec 3< c.dat; {} couple | head -n 1", tool.display());
     let told = place.shell("node1", &script);
     assert!(told.contains("4.0 KiB in copies of other nodes' files, other nodes by tcp"), "{told}");
-    // What its reader has read is not there any more, as on one node.
+    // A generation that its reader has read is gone, as on one node.
     assert_eq!(place.shell("node2", "cat a.dat b.1.dat; echo *.dat"), "2\n1\nc.dat d.dat\n");
 }
 
@@ -71,7 +71,7 @@ fn a_listing_goes_on_without_a_node_whose_agent_was_killed() {
     let began = Instant::now();
     assert_eq!(place.shell("node2", "echo *"), "a.dat\n");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    // Who writes it next owns it.
+    // The next writer becomes the owner.
     place.shell("node1", "echo 3 > c.dat");
     assert_eq!(place.shell("node2", "echo *; cat c.dat"), "a.dat c.dat\n3\n");
 }
@@ -104,6 +104,6 @@ fn a_mount_shows_files_of_other_nodes() {
          exec 3>&-; wait; rm {point}.end {point}.out"
     );
     assert_eq!(place.shell("node2", &script), "a.dat\nb.dat\n1\n");
-    // A mount is no reader.
+    // A mount does not count as a reader.
     assert_eq!(place.shell("node2", "cat a.dat"), "1\n");
 }

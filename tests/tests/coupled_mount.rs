@@ -1,5 +1,5 @@
-//! Coupled files below a mount point: for programs that cannot be preloaded, and that are no
-//! readers for whom anybody waits.
+//! Coupled files below a mount point, for programs that cannot be preloaded. Such programs do not
+//! count as readers: no writer waits for them.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::mounted::Mounted;
@@ -16,7 +16,7 @@ fn mounted(coupling: &Coupling, point: &Directory) -> Option<Mounted> {
     Mounted::new(&["--rw"], coupling.path(), point.path(), &variables)
 }
 
-/// The script that makes a generation of so many bytes, all of them this one.
+/// The script that writes a generation of `count` bytes, all of them `byte`.
 fn write(byte: char, count: u32) -> String {
     format!("head -c {count} /dev/zero | tr '\\0' {byte} > ck.1")
 }

@@ -13,22 +13,22 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A program that has not ended by then waits for ever.
+/// The time after which a program is taken to wait for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Where two programs meet, and where their file would be.
+/// The directories of two programs: for the agent, and for their file.
 struct Meeting {
     place: Directory,
     files: Directory,
-    /// Where MPIs keep what they need while a job runs.
+    /// The temporary directory of the MPI libraries.
     scratch: Directory,
     began: SystemTime,
-    /// One of its jobs is to be killed.
+    /// The test kills one of the jobs.
     kills: Cell<bool>,
     jobs: Cell<u32>,
 }
 
-/// A job that runs.
+/// A running job.
 struct Job {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -53,10 +53,10 @@ impl Meeting {
         Job::of(command)
     }
 
-    /// A job whose launcher has these options.
+    /// The command of a job, with these options for the launcher.
     fn command(&self, mpi: &Mpi, options: &[&str], ranks: u32, arguments: &[&str]) -> Command {
         let library = library().expect("a library");
-        // Two of Open MPI's launchers that make the same directory at the same time can fail.
+        // Two launchers of Open MPI that make the same directory at the same time can fail.
         self.jobs.set(self.jobs.get() + 1);
         let scratch = self.scratch.path().join(self.jobs.get().to_string());
         std::fs::create_dir(&scratch).expect("a directory of ours");
@@ -73,7 +73,7 @@ impl Meeting {
         command
     }
 
-    /// The agent leaves the token of the directory when it ends, which it does by itself.
+    /// Waits until the agent has ended by itself and has left only the token of the directory.
     fn leaves_nothing(&self) {
         assert_eq!(names_in(self.files.path()), [] as [&str; 0]);
         let began = Instant::now();
@@ -124,7 +124,7 @@ impl Job {
     }
 }
 
-/// Every pair of MPIs there is.
+/// Returns every pair of installed MPIs.
 fn pairs() -> Vec<(Mpi, Mpi)> {
     let agent = library().map(|library| library.with_file_name("aggio"));
     if !agent.is_some_and(|agent| Path::is_file(&agent)) {
@@ -150,7 +150,7 @@ fn subarrays_of_one_job_are_subarrays_of_another() {
     for (number, (writer, reader)) in pairs().iter().enumerate() {
         let (writers, out, readers, into) = shapes[number % shapes.len()];
         let meeting = Meeting::new();
-        // One of both names the file by a link to its directory.
+        // One of the programs reaches the file through a link to its directory.
         let link = meeting.scratch.path().join("link");
         std::os::unix::fs::symlink(meeting.files.path(), &link).expect("a link");
         let linked = link.join("out.dat").display().to_string();
@@ -194,9 +194,9 @@ fn every_rank_of_a_reader_learns_that_the_writer_died() {
     }
 }
 
-/// Rank 0 has the file, and has written its part; the other rank ends before it writes its own.
-/// Rank 0 learns of that by its call, ends MPI, and exits as a program does that is done, if its
-/// launcher leaves it the time.
+/// Rank 0 has the file open, and has written its part; the other rank ends before it writes its
+/// own. The call of rank 0 fails; it ends MPI and exits normally, if its launcher leaves it the
+/// time.
 #[test]
 fn readers_learn_that_a_killed_rank_has_not_written_its_part() {
     for mpi in &installed() {
@@ -208,7 +208,7 @@ fn readers_learn_that_a_killed_rank_has_not_written_its_part() {
     }
 }
 
-/// The system keeps a process that has ended until its parent has asked for its exit status.
+/// The system keeps an ended process until its parent has asked for its exit status.
 #[test]
 fn a_killed_rank_is_noticed_although_its_launcher_has_not_seen_that() {
     for mpi in &installed() {
@@ -226,7 +226,7 @@ fn a_reader_learns_of_a_killed_rank(mpi: &Mpi, options: &[&str], fewer: &str) {
     let reader = meeting.start(mpi, 1, &[&["read", "rows"], &size[..]].concat(), false);
     let (status, text) = reader.ends();
     assert!(!status.success() && text.contains("open: MPI_ERR_IO"), "{}: {text}", mpi.name);
-    // What is left of the writer may wait for its other rank.
+    // The other rank of the writer may still wait.
     writer.kill();
     kill_marked(meeting.place.path().as_os_str());
 }

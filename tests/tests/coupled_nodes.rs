@@ -1,5 +1,5 @@
-//! Jobs over several hosts exchange generations of all sizes and values with jobs on other hosts,
-//! whoever comes first.
+//! Jobs on several hosts exchange generations of various sizes and values with jobs on other hosts,
+//! with the writer or the reader first.
 
 use aggio_tests::hosts::{CoupledHosts, Plan, end};
 use aggio_tests::{Mpi, compile, factor, installed, library};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// What jobs exchange.
+/// The parameters of an exchange.
 #[derive(Clone, Copy, Debug)]
 struct Exchange<'a> {
-    /// Hosts of the writers, and of the readers.
+    /// Number of hosts of the writers, and of the readers.
     hosts: (u32, u32),
     layout: &'a str,
     values: &'a str,
     kibibytes: u64,
-    /// How much of its part a reader reads; 0 for all.
+    /// Percentage of its part that a reader reads; 0 for all.
     percent: u32,
     reader_first: bool,
     /// Milliseconds between the writer's generations.
@@ -34,13 +34,13 @@ const PLAIN: Exchange<'static> = Exchange {
 };
 
 impl Exchange<'_> {
-    /// Both jobs succeed, and find every value.
+    /// Checks that both jobs succeed and the readers find every value.
     #[track_caller]
     fn is_right(&self, place: &CoupledHosts, writer: &Mpi, reader: &Mpi) {
         self.is_right_while(place, writer, reader, || ());
     }
 
-    /// The same although something happens while they run.
+    /// As [`is_right`](Self::is_right), while `happens` runs.
     #[track_caller]
     fn is_right_while(
         &self,
@@ -88,12 +88,12 @@ impl Exchange<'_> {
     }
 }
 
-/// Hosts of one rank each.
+/// Makes hosts of one rank each.
 fn place(plan: Plan) -> Option<CoupledHosts> {
     CoupledHosts::new(plan, Path::new(AGENT))
 }
 
-/// Jobs of so many hosts a side exchange generations of these sizes in KiB.
+/// Exchanges generations of these sizes in KiB between jobs of `hosts` hosts each.
 #[track_caller]
 fn generations_of(hosts: u32, kibibytes: &[u64]) {
     let Some(place) = place(Plan::new(2 * hosts, 1)) else { return };
@@ -145,7 +145,7 @@ fn hosts_that_share_a_pid_namespace_are_nodes_of_their_own() {
     }
 }
 
-/// What each host sent and received during an exchange, in generations.
+/// Returns the bytes that each host sent and received during an exchange, in generations.
 fn traffic_of(exchange: &Exchange<'_>, place: &CoupledHosts, mpi: &Mpi) -> Vec<(f64, f64)> {
     let before = place.cluster.traffic();
     exchange.is_right(place, mpi, mpi);
@@ -154,7 +154,7 @@ fn traffic_of(exchange: &Exchange<'_>, place: &CoupledHosts, mpi: &Mpi) -> Vec<(
     moved.map(|one| (generations(one.bytes_out), generations(one.bytes_in))).collect()
 }
 
-/// One host writes for two others, whose readers came first.
+/// One host writes for two others, with the readers first.
 const ONE_WRITER: Exchange<'static> =
     Exchange { hosts: (1, 2), kibibytes: 32 << 10, reader_first: true, ..PLAIN };
 
@@ -164,7 +164,7 @@ fn the_bytes_of_one_writer_go_to_the_hosts_that_read_them_and_nowhere_else() {
     for mpi in installed() {
         let moved = traffic_of(&ONE_WRITER, &place, &mpi);
         for (host, (sent, received)) in moved.iter().enumerate() {
-            // A host that reads gets half of each generation.
+            // Each of the two readers' hosts gets half of each generation.
             let (least, most) = if host == 0 { (0.0, 0.1) } else { (0.5, 0.55 + 0.03) };
             let is_right = *received > least && *received < most;
             assert!(is_right, "{}: host {host} received: {moved:?}", mpi.name);
@@ -193,7 +193,7 @@ fn what_hosts_write_stays_there_and_goes_to_the_hosts_that_read_it() {
         for mpi in installed() {
             for exchange in all {
                 let moved = traffic_of(&exchange, &place, &mpi);
-                // Units of 4 KiB hold more than the rows of a slab have.
+                // Units of 4 KiB contain more than the rows of a slab.
                 let more = if exchange.layout == "slabs" { 1.15 } else { 1.1 };
                 let part = more / f64::from(hosts) + 0.02;
                 for (host, (sent, received)) in moved.iter().enumerate() {
@@ -207,7 +207,7 @@ fn what_hosts_write_stays_there_and_goes_to_the_hosts_that_read_it() {
     }
 }
 
-/// Two hosts write generations of 24 MiB with a rest between them, and two others read so many.
+/// Two hosts write generations of 24 MiB with pauses between them, and two others read some.
 struct Series<'a> {
     layout: &'a str,
     percent: u32,
@@ -216,7 +216,7 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Returns how many generations the writers' hosts have sent.
+    /// Returns the generations that the writers' hosts have sent.
     #[track_caller]
     fn sent(&self, place: &CoupledHosts, mpi: &Mpi) -> f64 {
         let (file, program) = (place.file("parts.dat"), compile("coupled_parts.c", mpi));
@@ -247,7 +247,7 @@ fn from_the_second_generation_on_no_reader_asks_for_bytes() {
             let sent = Series { layout, percent, written: 6, read: 6 }.sent(&place, &mpi);
             for host in ["node3", "node4"] {
                 let asked = place.status(host, "fetches");
-                // The first generation is on two nodes at most.
+                // The first generation is on at most two nodes.
                 assert!((1..=2).contains(&asked), "{what}: {host} has asked {asked} times");
             }
             let read = 6.0 * f64::from(percent) / 100.0;
@@ -263,7 +263,7 @@ fn a_job_that_reads_no_more_gets_no_more_bytes() {
     for mpi in installed() {
         let (layout, percent) = ("contiguous", 100);
         let sent = Series { layout, percent, written: 8, read: 3 }.sent(&place, &mpi);
-        // What was on its way when the job ended is of one generation.
+        // At most one more generation was on its way when the job ended.
         assert!(sent < 4.3, "{}: {sent} were sent", mpi.name);
         for host in place.cluster.names() {
             let mut drop = place.cluster.launch().command(&host);
@@ -297,7 +297,7 @@ fn who_reads_what_a_host_has_lost_is_told_which_one_and_reads_what_others_have()
     }
 }
 
-/// A job of one host writes slowly for one of another host.
+/// A job on one host writes slowly for a job on another host.
 const SLOW: Exchange<'static> =
     Exchange { hosts: (1, 1), kibibytes: 20 << 10, pause: "700", ..PLAIN };
 
@@ -323,7 +323,7 @@ fn an_agent_that_is_stopped_for_five_seconds_delays_and_loses_nothing() {
     for mpi in installed().into_iter().take(1) {
         for host in ["node1", "node2"] {
             let signal = |signal: &str| {
-                // It may have ended, or not have begun.
+                // The agent may have ended, or not yet have started.
                 let command = format!("pkill -{signal} -f 'agent --foregroun[d]' || true");
                 place.cluster.output(host, &["sh", "-c", &command]);
             };

@@ -1,22 +1,22 @@
-//! Random pairs of programs that exchange a file in memory: extents, calls, their order, ways to
-//! begin a generation, keys of the rule, and who comes first. Each byte of each generation that a
-//! reader gets is compared with what the writer's calls would have left in a file.
+//! Random pairs of programs exchange a file in memory, with random extents, calls, orders of calls,
+//! ways to begin a generation, keys of the rule, and order of start. Each byte that a reader gets
+//! is compared with the bytes that the writer's calls would have left in a file.
 //!
-//! 15 pairs; 500 with `AGGIO_TEST_FACTOR` above 1 (`make check-long`). `AGGIO_TEST_PAIRS` is
-//! another number, and `AGGIO_TEST_SEED` repeats what a failure names.
+//! 15 pairs; 500 with `AGGIO_TEST_FACTOR` above 1 (`make check-long`). `AGGIO_TEST_PAIRS` sets the
+//! number. A failure prints its seed; set `AGGIO_TEST_SEED` to it to repeat the pair.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{compile_plain, factor, library, told};
 use std::time::{Duration, Instant, SystemTime};
 
-/// A choice that follows from a number, one of its own for each `what`.
+/// Returns a number below `limit` that is derived from `seed`, independently for each `what`.
 fn choice(seed: u64, what: u64, limit: u64) -> u64 {
     let mut word = seed.wrapping_mul(31).wrapping_add(what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) % limit.max(1)
 }
 
-/// What is expected of a reader under a rule.
+/// Returns a rule, and the generations that a reader gets under it.
 fn rule(seed: u64) -> (String, &'static str) {
     let (keys, how) = [
         ("", "next"),
@@ -50,7 +50,7 @@ fn pair(seed: u64) {
     ends_with_what_the_rule_says(&coupling, &rule, &format!("{program} bytes {work}"));
 }
 
-/// The agent ends; the last generation is on disk if it is to be, and nothing else is.
+/// Ends the agent, and checks that only a generation that the rule stores is on disk: the last.
 fn ends_with_what_the_rule_says(coupling: &Coupling, rule: &str, compare: &str) {
     let began = Instant::now();
     while !coupling.processes("", "").is_empty() {

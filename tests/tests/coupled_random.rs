@@ -1,5 +1,5 @@
-//! Random programs of several hosts write a coupled file, and others read it: all find what the
-//! program says. See `tests/programs/coupled_oracle.c`.
+//! Random programs on several hosts write a coupled file, and others read it and compare it with a
+//! model. See `tests/programs/coupled_oracle.c`.
 
 use aggio_tests::hosts::{CoupledHosts, LATE, Plan, end};
 use aggio_tests::{Mpi, compile, factor, installed, library, names_in};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// Programs of each layout of hosts; `AGGIO_TEST_RANDOM` says how many, and `AGGIO_TEST_SEED` which
-/// is the first.
+/// The seeds for each layout of hosts; `AGGIO_TEST_RANDOM` sets their number, and `AGGIO_TEST_SEED`
+/// the first one.
 fn programs(first: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
     let count = number("AGGIO_TEST_RANDOM").unwrap_or(8 * factor() as u64);
@@ -17,7 +17,7 @@ fn programs(first: u64) -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// One program: the jobs of the first hosts write, those of the others read.
+/// Runs one program: the first hosts write, and the others read.
 #[track_caller]
 fn is_right(
     place: &CoupledHosts,
@@ -45,7 +45,7 @@ fn is_right(
     assert!(wrote.contains("right") && read.contains("right"), "{what}: {wrote}{read}");
 }
 
-/// Programs of so many hosts that write, and that read, of files of so many bytes at most.
+/// Runs programs on so many writing and reading hosts, with files of at most `bytes` bytes.
 #[track_caller]
 fn are_right(hosts: [u32; 2], bytes: u64, first: u64) {
     let Some(place) = CoupledHosts::new(Plan::new(hosts[0] + hosts[1], 1), Path::new(AGENT)) else {
@@ -88,11 +88,11 @@ enum Event {
     JobDies,
     /// All processes of a host are killed.
     HostDies,
-    /// The same where others do not hear of it.
+    /// As `HostDies`, after its link was cut, so that the other hosts are not notified.
     HostIsLost,
-    /// For 5 s.
+    /// The agent is stopped for 5 s.
     AgentStops,
-    /// For 10 s at most.
+    /// The link of a host is down for 10 s at most.
     LinkIsDown,
 }
 
@@ -110,17 +110,17 @@ const DEATHS: &[Event] = &[
 
 const DELAYS: &[Event] = &[Event::AgentStops, Event::LinkIsDown];
 
-/// Hosts that write and read when something happens.
+/// Number of hosts that write, and that read, when an event happens.
 const HOSTS: [u32; 2] = [2, 2];
 
-/// An agent that does not hear of a host for so long gives it up.
+/// The time after which an agent without messages from a host gives it up.
 const GIVES_UP: Duration = Duration::from_secs(20);
 
 const AGENTS: &str = "agent --foregroun[d]";
 const RANKS: &str = "^/[^ ]*coupled_oracl[e]";
 const LAUNCHERS_AND_RANKS: &str = "coupled_oracl[e]";
 
-/// Runs a command on a host; it may fail, as that to kill what has ended does.
+/// Runs a command on a host, which may fail: the process to kill may have ended.
 fn run(place: &CoupledHosts, host: u32, command: &str) {
     let command = format!("{command} || true");
     place.cluster.output(&format!("node{host}"), &["sh", "-c", &command]);
@@ -134,7 +134,7 @@ fn link(place: &CoupledHosts, host: u32, state: &str) {
     run(place, host, &format!("ip link set eth0 {state}"));
 }
 
-/// The first host and the last one of the job of a host.
+/// The range of hosts of the job that runs on `host`.
 fn hosts_of_job(host: u32) -> std::ops::RangeInclusive<u32> {
     if host <= HOSTS[0] { 1..=HOSTS[0] } else { HOSTS[0] + 1..=HOSTS[0] + HOSTS[1] }
 }
@@ -153,7 +153,7 @@ impl Event {
             Event::HostIsLost => {
                 link(place, host, "down");
                 run(place, host, "kill -s KILL -- -1");
-                // MPI may wait for ever for ranks that are not there.
+                // MPI may wait for ever for the lost ranks.
                 std::thread::sleep(GIVES_UP + Duration::from_secs(5));
                 kill_job(place, host);
             }
@@ -171,11 +171,11 @@ impl Event {
     }
 }
 
-/// Checks the output of programs that went on: right bytes, or one of the errors of deaths.
+/// Checks the output of programs that continued: right bytes, or one of the errors of deaths.
 #[track_caller]
 fn has_right_bytes(what: &str, place: &CoupledHosts, text: &str) {
     let is_error = |line: &str| line.starts_with("rank ") && line.contains(": ");
-    // The agent after one that died knows no file, and MPI misses ranks that are dead.
+    // The next agent has no files of the one that died, and MPI notices dead ranks.
     let agent = ["MPI_ERR_IO", "nput/output error", "tale file handle", "No such file"];
     let known = [&agent[..], &["the MPI library says"]].concat();
     let is_known = |line: &str| known.iter().any(|one| line.contains(one));
@@ -184,7 +184,7 @@ fn has_right_bytes(what: &str, place: &CoupledHosts, text: &str) {
     assert!(!is_wrong && unknown.is_none(), "{what}: {unknown:?}: {text}\n{}", place.logs());
 }
 
-/// No process of a job that was killed, and no file that it wrote to the disk, is left.
+/// Removes the processes of a job that was killed, and the files that it wrote to the disk.
 fn clean_up(place: &CoupledHosts) {
     for host in 1..=HOSTS[0] + HOSTS[1] {
         signal(place, host, "KILL", LAUNCHERS_AND_RANKS);
@@ -194,7 +194,7 @@ fn clean_up(place: &CoupledHosts) {
     }
 }
 
-/// Drops generations that nobody has read; other hosts may keep bytes of them.
+/// Drops unread generations. Other hosts may keep bytes of them.
 fn drop_unread(place: &CoupledHosts) {
     let aggio = library().expect("a library").with_file_name("aggio");
     let (aggio, directory) = (aggio.display(), place.meeting.path().join("couple"));
@@ -205,7 +205,7 @@ fn drop_unread(place: &CoupledHosts) {
     (1..=HOSTS[0] + HOSTS[1]).for_each(|host| run(place, host, &drop));
 }
 
-/// Returns when a file is there, or does not come soon.
+/// Waits until a file exists, or for the limit.
 fn wait_for(file: &Path) {
     let began = Instant::now();
     while !file.exists() && began.elapsed() < GIVES_UP {
@@ -213,7 +213,7 @@ fn wait_for(file: &Path) {
     }
 }
 
-/// Programs write and read when something happens to them.
+/// Checks that programs write and read correctly while an event happens to them.
 #[track_caller]
 fn outlive(place: &CoupledHosts, event: Event, host: u32, seed: u64, mpi: &Mpi) {
     let what = format!("seed {seed}, {event:?} on node{host}, {}", mpi.name);
@@ -226,7 +226,7 @@ fn outlive(place: &CoupledHosts, event: Event, host: u32, seed: u64, mpi: &Mpi) 
         job.env("BEGAN", &began).spawn().expect("mpirun")
     };
     let jobs = [start("write", 1, 2), start("read", 3, 4)];
-    // Readers that come after the death of an agent wait for another writer.
+    // Wait, because readers that come after the death of an agent wait for another writer.
     wait_for(Path::new(&began));
     std::thread::sleep(Duration::from_millis(seed * 7919 % 2000));
     event.happens(place, host, seed);
@@ -242,7 +242,7 @@ fn outlive(place: &CoupledHosts, event: Event, host: u32, seed: u64, mpi: &Mpi) 
     clean_up(place);
 }
 
-/// The next programs find nothing of those to which something has happened, and nothing is left.
+/// Checks that nothing of earlier events is left, and that it does not affect the next programs.
 #[track_caller]
 fn are_outlived(events: &[Event], first: u64) {
     let plan = Plan::new(HOSTS[0] + HOSTS[1], 1);

@@ -1,5 +1,5 @@
-//! Programs without MPI read what programs of other hosts wrote: they fetch what they read, and
-//! find all bytes in whatever way they look.
+//! Programs without MPI read files of programs on other hosts: only the bytes that they read are
+//! fetched, and they find all bytes with every way of reading.
 
 use aggio_tests::hosts::{CoupledHosts, Plan, end};
 use aggio_tests::{Directory, Mpi, compile, installed};
@@ -8,23 +8,23 @@ use std::process::{Child, Command};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// Kibibytes of a generation, half of which each of two hosts writes.
+/// Kibibytes of a generation. Each of two hosts writes half of them.
 const KIBIBYTES: u64 = 6 << 10;
 
-/// The ways of `coupled_reads.c`.
+/// The ways of reading of `coupled_reads.c`.
 const WAYS: [&str; 15] = [
     "read", "sparse", "readv", "stream", "mmap", "fork", "exec", "vfork", "syscall", "aio",
     "sendfile", "passed", "holes", "again", "read",
 ];
 
-/// A job of the first two hosts writes so many generations.
+/// Starts a job on the first two hosts that writes `generations` generations.
 fn writers(place: &CoupledHosts, mpi: &Mpi, file: &str, generations: usize) -> Child {
     let (program, kibibytes) = (compile("coupled_parts.c", mpi), KIBIBYTES.to_string());
     let words = ["write", "contiguous", "random", file, &generations.to_string(), &kibibytes];
     place.spread(mpi, (1, 2), &program, &words).spawn().expect("mpirun")
 }
 
-/// A program of a host reads one generation in each of these ways.
+/// Starts a program on a host that reads one generation in each of these ways.
 fn reader(place: &CoupledHosts, mpi: &Mpi, host: &str, file: &str, ways: &[&str]) -> Child {
     let program = compile("coupled_reads.c", mpi);
     let mut command = place.cluster.launch().command(host);
@@ -32,7 +32,7 @@ fn reader(place: &CoupledHosts, mpi: &Mpi, host: &str, file: &str, ways: &[&str]
     place.prepare(command, mpi).spawn().expect("the program starts")
 }
 
-/// Generations that the program reads, as a share of what the host received.
+/// Returns the bytes that a host receives when a program reads in these ways, in generations.
 fn received(place: &CoupledHosts, mpi: &Mpi, ways: &[&str]) -> f64 {
     let file = place.file(&format!("{}.dat", ways.concat()));
     let wrote = writers(place, mpi, &file, ways.len());
@@ -91,14 +91,14 @@ fn bytes_that_are_lost_are_errors_in_every_way_of_reading_and_never_zeros() {
     }
 }
 
-/// A script of a program of a host, in the directory of the coupled files.
+/// Starts a shell script on a host, in the directory of the coupled files.
 fn script(place: &CoupledHosts, mpi: &Mpi, host: &str, text: &str) -> Child {
     let mut command = place.cluster.launch().command(host);
     command.args(["sh", "-c", &format!("cd {} && {text}", place.files.path().display())]);
     place.prepare(command, mpi).spawn().expect("sh")
 }
 
-/// A netCDF file of a kind with a large variable and a small one.
+/// Makes a netCDF file of a kind with a large variable and a small one, and returns its name.
 fn made(directory: &Directory, kind: &str) -> String {
     let (text, file) = (directory.path().join("in.cdl"), directory.path().join("made.cdf"));
     let values: Vec<String> = (1..=400_000).map(|number| format!("{number}.5")).collect();
@@ -130,7 +130,7 @@ fn tools_of_netcdf_fetch_the_variables_that_they_print() {
     place.leaves_nothing();
 }
 
-/// Commands whose output is that of the same command on a local file with the same bytes and time.
+/// Commands that must print the same for a local file with the same bytes and time.
 const TOOLS: [&str; 18] = [
     "cat FILE | sha256sum",
     "sha256sum < FILE",
@@ -152,7 +152,7 @@ const TOOLS: [&str; 18] = [
     "python3 -c \"$PARTS\" FILE",
 ];
 
-/// Python programs among these.
+/// Python programs that these commands run.
 const PROGRAMS: [(&str, &str); 2] = [
     (
         "MAPS",
@@ -170,7 +170,7 @@ print(hashlib.sha256(b''.join(parts)).hexdigest())",
     ),
 ];
 
-/// A file on disk with bytes of no simple pattern.
+/// Makes a file on disk with bytes that follow no simple pattern.
 fn local_file(directory: &Directory) -> String {
     let bytes = (0..3_000_007_u32).map(|at| (at.wrapping_mul(at | 77) >> 9) as u8);
     let local = directory.path().join("local");

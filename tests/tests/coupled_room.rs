@@ -12,10 +12,10 @@ const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 const GENERATIONS: u64 = 6;
 const KIBIBYTES: &str = "8192";
 
-/// A generation may have so much more memory than its bytes, for pages that are in part used.
+/// Memory that a generation may have beyond its bytes, for pages that are partly used.
 const SLACK: u64 = 2 << 20;
 
-/// A job that writes or reads all generations under a rule, in parts that are `even` or not.
+/// Starts a job that writes or reads all generations under a rule, in parts that are `even` or not.
 fn job(
     place: &CoupledHosts,
     mpi: &Mpi,
@@ -30,7 +30,7 @@ fn job(
     command.env("AGGIO_COUPLE", rule).spawn().expect("mpirun")
 }
 
-/// The most memory that generations have on any of the first two hosts, until `is_over`.
+/// Returns the peak memory of generations on either of the first two hosts until `is_over`.
 #[track_caller]
 fn most(place: &CoupledHosts, mut is_over: impl FnMut() -> bool) -> u64 {
     let mut most = 0;
@@ -48,8 +48,8 @@ fn has_ended(child: &mut Child) -> bool {
     child.try_wait().expect("it can be waited for").is_some()
 }
 
-/// A job of two hosts that writes waits for its reader when a host has no room for more than two
-/// generations: each begins as a copy of the one before.
+/// Checks that a writing job on two hosts waits for its reader when a host has no room for more
+/// than two generations, because each generation begins as a copy of the one before.
 #[track_caller]
 fn waits_for_readers(even: bool, mebibytes: u64) {
     let Some(place) = CoupledHosts::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
@@ -82,7 +82,7 @@ fn a_writer_of_two_hosts_waits_for_readers_when_one_has_no_room_left() {
     waits_for_readers(false, 18);
 }
 
-/// How long a writer is watched that waits for its readers.
+/// How long the test checks that a writer keeps waiting for its readers.
 const WAITS: Duration = Duration::from_secs(3);
 
 #[test]

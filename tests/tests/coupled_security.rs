@@ -1,5 +1,5 @@
-//! Who may take part where programs exchange files in memory: the user, and nobody else; and what
-//! a hostile program of the user can do, which is little.
+//! Access control where programs exchange files in memory: only the user takes part, and a hostile
+//! program of the user can do little damage.
 
 use aggio_tests::coupling::{Coupling, Ended};
 use aggio_tests::{Directory, skip};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A user without files or rights.
 const NOBODY: u32 = 65_534;
 
-/// Whether this process may be somebody else.
+/// Whether this process can run programs as another user.
 fn is_root() -> bool {
     // SAFETY: asks for a number.
     let root = unsafe { libc::geteuid() } == 0;
@@ -50,7 +50,7 @@ fn another_user_can_neither_enter_the_directory_nor_take_part() {
 fn a_socket_that_another_user_reaches_all_the_same_is_closed() {
     let Some(coupling) = Coupling::of("ck.*").filter(|_| is_root()) else { return };
     coupling.run("echo secret > ck.1");
-    // As if somebody had opened the directory to all.
+    // As if the directory had been opened to all users.
     set_mode(coupling.meeting(), 0o777);
     for entry in std::fs::read_dir(coupling.meeting()).expect("a directory").flatten() {
         set_mode(&entry.path(), 0o777);
@@ -82,7 +82,7 @@ fn a_directory_that_another_user_made_is_refused_and_so_is_one_open_to_others() 
 
 #[test]
 fn hostile_messages_end_a_connection_and_nothing_else() {
-    // Some name the directory of what survives, too.
+    // Some of the rules have a directory for generations that survive the agent.
     let place = Directory::new();
     let rules = format!("ck.1,ck.*:level=process:spill={}", place.path().display());
     let Some(coupling) = Coupling::of(&rules) else { return };

@@ -1,5 +1,5 @@
-//! Jobs over several simulated hosts write one file in memory: readers on these hosts and on others
-//! find every value, whoever comes first, and are told when a rank dies.
+//! Jobs over several simulated hosts write one file in memory. Readers on these hosts and on others
+//! find every value, with the writer or the reader first, and get an error when a rank dies.
 
 use aggio_tests::hosts::{CoupledHosts as Place, Plan, end};
 use aggio_tests::{Family, Mpi, Program, compile, compile_with, installed};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// So many hosts, of two ranks each.
+/// Makes `hosts` hosts for two ranks each.
 fn place(hosts: u32) -> Option<Place> {
     Place::new(Plan::new(hosts, 2), Path::new(AGENT))
 }
@@ -19,15 +19,15 @@ const GENERATIONS: &str = "3";
 
 const RECORDS: &str = "12";
 
-/// A job of `writers` ranks, two on each host, and one of two readers: on a host of the writers and
-/// on one without any, where the name belongs to the host of the reader that comes first, and after
-/// all writers have ended.
+/// Exchanges a file between a job of `writers` ranks, two on each host, and one of two readers. The
+/// readers are on a host of the writers; on a host without writers and started first, so that their
+/// host owns the name; and there after all writers have ended.
 #[track_caller]
 fn exchange(place: &Place, mpi: &Mpi, program: &Program, writers: u32, file: &str, more: &[&str]) {
     let hosts = place.cluster.names();
     let last = hosts.len() - 1;
     let orders = [(true, 1), (true, last), (false, last)];
-    // With more hosts than two each takes longer, and shows less that is new.
+    // With more than two hosts, each exchange takes longer and tests little that is new.
     let orders = if last > 2 { &orders[1..2] } else { &orders[..] };
     let words = |what, how| [&[what, how, file, GENERATIONS], more].concat();
     for (reader_first, host) in orders.iter().copied() {
@@ -49,7 +49,7 @@ fn exchange(place: &Place, mpi: &Mpi, program: &Program, writers: u32, file: &st
     }
 }
 
-/// Subarrays by MPI-IO: neighbours on different hosts share pages and cache lines.
+/// Exchanges subarrays with MPI-IO: neighbours on different hosts share pages and cache lines.
 fn subarrays(family: Family, hosts: u32) {
     let Some(place) = place(hosts + 1) else { return };
     for mpi in installed().into_iter().filter(|mpi| mpi.family == family) {
@@ -86,7 +86,7 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
         for how in ["columns", "rows"] {
             let file = place.file(&format!("{how}.dat"));
             let words = |what, how| [what, how, &file[..], GENERATIONS, "3001", "1203"];
-            // The name belongs to the host of the writer, which no rank of the reader is on.
+            // The name belongs to the host of the writer, which has no rank of the reader.
             let mut write = place.reader("node3", &mpi, &program, &words("write", "blocks"));
             let mut write = write.env("LOUD", "1").spawn().expect("mpirun");
             await_line(&mut write);
@@ -96,12 +96,12 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
             let wrote = place.succeeds(&mpi.name, write);
             let text = place.succeeds(&wrote, read.expect("mpirun"));
             assert!(text.contains("generation 3: right"), "{}, {how}: {text}", mpi.name);
-            // Each rank waited for three files, and for pieces of them.
+            // Each rank waited for three files, and for parts of them.
             for (name, least) in [("waits", 3 * 4 * 2), ("nanoseconds", 1), ("bytes", 1 << 20)] {
                 let sum = sum_of(&text, &format!("\"coupled_{name}\":"));
                 assert!(sum >= least, "{}, {how}: {name} {sum}: {text}", mpi.name);
             }
-            // Each byte goes to one of the two hosts, but for pieces of which both want some.
+            // Each byte goes to one of the two hosts, unless both need some of its unit.
             let sent = (place.cluster.traffic()[2] - before).bytes_out;
             let all = 3 * 4 * 3001 * 1203;
             assert!(sent > all && 2 * sent < 3 * all, "{}, {how}: {sent} of {all}", mpi.name);
@@ -110,7 +110,7 @@ fn a_job_over_two_hosts_reads_the_parts_of_a_large_file_that_its_ranks_want() {
     }
 }
 
-/// The sum of the numbers that follow `name` in a text.
+/// Returns the sum of the numbers that follow `name` in a text.
 fn sum_of(text: &str, name: &str) -> u64 {
     let numbers = text.split(name).skip(1);
     let digits = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok();
@@ -129,7 +129,7 @@ fn await_line(child: &mut Child) {
 #[test]
 fn jobs_over_two_hosts_write_netcdf_files() {
     let Some(place) = place(3) else { return };
-    // Debian builds PnetCDF for one of them.
+    // Debian builds PnetCDF for Open MPI only.
     for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
         let program = compile_with("coupled_pnetcdf.c", &mpi, &["-lpnetcdf"]);
         exchange(&place, &mpi, &program, 4, &place.file("a.nc"), &["2"]);
@@ -172,7 +172,7 @@ fn when_a_rank_on_the_second_host_is_killed_no_reader_gets_what_is_left() {
 fn records_that_a_job_over_two_hosts_writes_are_read_while_it_writes_others() {
     let Some(place) = place(3) else { return };
     let mut parts = 0;
-    // Debian builds PnetCDF for one of them.
+    // Debian builds PnetCDF for Open MPI only.
     for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
         let program = compile_with("coupled_steps.c", &mpi, &["-lpnetcdf"]);
         for (host, reader_first, width) in

@@ -1,5 +1,5 @@
 //! The agent that the first open of a program has started is killed at any step of that open: the
-//! program goes on with another one.
+//! program continues with another agent.
 
 use aggio_tests::coupling::{Coupling, Ended, ranks};
 use aggio_tests::{Directory, compile, installed, library, names_in};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Ends at a step of the first open, and is the agent when it is started again.
+/// Dies at a step of the first open; when started again, runs the real agent.
 const AGENT: &str = "#!/usr/bin/python3
 import os, select, socket, sys
 if os.path.exists('DEAD'): os.execv('AGENT', ['AGENT'] + sys.argv[1:])
@@ -36,7 +36,7 @@ die_at('asked')
 
 const STEPS: [&str; 6] = ["start", "ready", "connected", "accepted", "greeted", "asked"];
 
-/// Files of a rule, and an agent that is killed at `step` the first time.
+/// A coupling, and an agent that is killed at `step` the first time.
 struct Scene {
     coupling: Coupling,
     scripts: Directory,
@@ -56,7 +56,7 @@ impl Scene {
         Some(Self { coupling, scripts })
     }
 
-    /// Starts a reader, whose agent is killed, then a writer, which must succeed.
+    /// Starts a reader and waits until its agent is killed, then runs a writer, which must succeed.
     fn run(&self, reader: &str, writer: &str) -> Ended {
         let reader = self.coupling.start(reader);
         let began = Instant::now();
@@ -69,7 +69,7 @@ impl Scene {
     }
 }
 
-/// Waits until the agent has ended by itself, which leaves nothing.
+/// Waits until the agent has ended by itself and nothing is left.
 #[track_caller]
 fn is_clean(place: &Directory) {
     let began = Instant::now();
@@ -94,7 +94,7 @@ fn a_program_goes_on_with_another_agent_at_every_step_of_its_first_open() {
     }
 }
 
-/// What the agent has done with a request that it has not answered nobody knows.
+/// It is unknown whether the agent has carried out a request that it has not answered.
 #[test]
 fn only_a_request_that_was_sent_fails_where_nothing_survives_the_agent() {
     for step in STEPS {

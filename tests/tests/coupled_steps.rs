@@ -1,12 +1,12 @@
-//! Records of netCDF files that are read while the file is being written (`ready=step`): each value
-//! of each record that a reader is told of is compared, whoever writes and whoever reads.
+//! Records of netCDF files that are read while the file is being written (`ready=step`). Each value
+//! of each visible record is compared, for all pairs of writing and reading libraries.
 
 use aggio_tests::coupling::{Coupling, ranks};
 use aggio_tests::{Family, compile_with, installed, library};
 
 const RECORDS: u32 = 12;
 
-/// How the program starts that writes, or reads, by PnetCDF; `None` without it.
+/// The command of the program that writes or reads with PnetCDF; `None` without PnetCDF.
 fn pnetcdf(count: u32) -> Option<String> {
     library()?;
     let mpi = installed().into_iter().find(|mpi| mpi.family == Family::OpenMpi)?;
@@ -16,7 +16,8 @@ fn pnetcdf(count: u32) -> Option<String> {
 
 const PYTHON: &str = "/usr/bin/python3 $PROGRAMS/coupled_steps.py";
 
-/// Runs both, the reader first or second; what the reader was told, which ends with all records.
+/// Runs both, the reader first or second. Returns the numbers of records that the reader saw, which
+/// end with all records.
 #[track_caller]
 fn exchanged(keys: &str, writer: &str, reader: &str, reader_first: bool) -> Vec<u32> {
     let coupling = Coupling::of(&format!("out.nc:ready=step{keys}")).expect("a library");
@@ -62,7 +63,7 @@ fn records_of_pnetcdf_and_netcdf_are_read_while_others_are_written() {
             }
         }
     }
-    // Some start too late to see any of it.
+    // Some readers start too late to see a part.
     assert!(3 * parts > round, "{parts} of {round} readers saw a part of the records");
 }
 

@@ -1,5 +1,5 @@
-//! Generations that survive the agent (`level=process`): whoever is killed, what was complete is
-//! read, once and in its order, and nothing is left behind.
+//! Generations that survive the agent (`level=process`): whichever process is killed, complete
+//! generations are read once and in order, and nothing is left behind.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{Directory, SmallFileSystem, compile_plain, names_in, skip};
@@ -28,12 +28,12 @@ fn inner(place: &Directory) -> PathBuf {
     place.path().join(&names[0])
 }
 
-/// Files of the agent whose names begin so.
+/// Returns the names of files of the agent that begin with `start`.
 fn files(place: &Directory, start: &str) -> Vec<String> {
     names_in(&inner(place)).into_iter().filter(|name| name.starts_with(start)).collect()
 }
 
-/// Waits until the agent has ended by itself, which leaves nothing.
+/// Waits until the agent has ended by itself and nothing is left.
 #[track_caller]
 fn is_clean(place: &Directory) {
     let began = Instant::now();
@@ -58,7 +58,8 @@ fn what_was_complete_is_read_after_the_agent_was_killed() {
     is_clean(&place);
 }
 
-/// Readers of the family that has read two go on behind these, whatever agent there is.
+/// Checks that readers of the family that has read two generations continue with the third,
+/// although the agent is killed several times.
 fn is_read_on(coupling: &Coupling, read: &str) {
     let mut reader = coupling.start(&format!(
         "for i in 3 4; do {read} 1 100000 $i || exit; until test -e go.$i; do sleep 0.01; done; \
@@ -126,7 +127,7 @@ with open('ck.1', 'w') as file: file.write('whole')";
     is_clean(&place);
 }
 
-/// A writer that makes what it was told is lost once more, and a reader.
+/// A writer that writes a generation again if it gets an error, and a reader.
 const WRITER: &str = "import sys
 for number in range(1, int(sys.argv[1]) + 1):
     while True:
@@ -155,7 +156,7 @@ fn nothing_is_lost_while_the_agent_is_killed_again_and_again() {
     let mut writer = coupling.start(&format!("/usr/bin/python3 write.py {count}"));
     let mut reader = coupling.start(&format!("/usr/bin/python3 read.py {count}"));
     let mut kills = 0;
-    // On a machine with much else to do no agent would live long enough.
+    // On a busy machine, no agent would live long enough.
     while kills < 100 && (writer.runs() || reader.runs()) {
         std::thread::sleep(Duration::from_millis(60 + kills * 37 % 190));
         coupling.kill_agent();
@@ -165,12 +166,12 @@ fn nothing_is_lost_while_the_agent_is_killed_again_and_again() {
     let (written, read) = (writer.succeeds(), reader.succeeds());
     let (told, seen) = read.rsplit_once("read ").expect("a last line");
     let mut seen: Vec<u32> = seen.split_whitespace().map(|one| one.parse().unwrap()).collect();
-    // One that is read again was told to the writer as lost, or the reader as an error.
+    // A generation that is read twice was reported as lost to the writer, or failed in the reader.
     let (all, again) = (seen.len(), told.lines().count() + written.lines().count());
     seen.dedup();
     assert_eq!(seen, (1..=count).collect::<Vec<_>>(), "{written}{told}");
     assert!(all - seen.len() <= again, "{all} {written}{told}");
-    // The last one may have been killed before it could clear up; the next one does.
+    // The last agent may have been killed before it could clean up; the next one does.
     coupling.run("! test -e ck.2");
     is_clean(&place);
 }
@@ -199,7 +200,7 @@ fn damaged_records_and_files_of_others_are_named_and_left() {
         assert!(log.contains(&line) && log.contains("it is left there"), "{log}");
         assert!(inner.join(name).exists());
     }
-    // Its name is free for another one.
+    // The name is free for another file.
     coupling.run("for i in 1 2 3; do echo other > ck.$i; done");
     assert!(read.ends_within(SOON).stdout.ends_with("other\n"));
 }
@@ -232,7 +233,7 @@ fn files_go_when_generations_are_dropped_and_when_the_agent_is_told_to_end() {
     coupling.run("for i in 1 2 3; do echo text > ck.$i; done");
     let inner = inner(&place);
     coupling.kill_agent();
-    // An agent that is started by hand finds them.
+    // An agent that is started by hand finds the generations.
     coupling.run("$AGGIO_AGENT agent --dir $AGGIO_COUPLE_DIR");
     let listed = coupling.run("$AGGIO_AGENT couple --dir $AGGIO_COUPLE_DIR");
     assert!(listed.contains("ck.2") && listed.contains("complete"), "{listed}");
@@ -247,7 +248,7 @@ fn files_go_when_generations_are_dropped_and_when_the_agent_is_told_to_end() {
     is_clean(&place);
 }
 
-/// Writes a generation, and then does what is in the file `then` when that is there.
+/// Writes a generation, waits for the file `then`, and executes it.
 const ONE: &str = "import os, time
 with open('ck.1', 'w') as file: file.write('whole')
 print('written', flush=True)
@@ -313,7 +314,7 @@ with open('ck.2', 'r+') as file: file.write('more')";
     std::fs::rename(coupling.path().join("then.new"), coupling.path().join("then")).expect("one");
     writer.succeeds();
     coupling.kill_agent();
-    // Readers still get what had its name before.
+    // Readers still get the generation that had the name before.
     assert_eq!(coupling.run("cat ck.2; echo; cat ck.2; echo; cat ck.1"), "whole\nmore\nother");
     is_clean(&place);
 }
@@ -350,7 +351,7 @@ fn a_writer_is_told_that_there_is_no_room_to_make_its_generation_survive() {
     let rules = format!("ck.*:level=process:spill={}", small.path().display());
     let Some(coupling) = Coupling::of(&rules) else { return };
     let coupling = coupling.with_small(&small);
-    // Its bytes have room, and what is known of them has none.
+    // There is room for the bytes, but not for the record of the generation.
     let python = "import os
 fd = os.open('ck.1', os.O_WRONLY | os.O_CREAT)
 size = 0
@@ -367,7 +368,7 @@ print(size)";
     assert!(filled.starts_with(&start), "{filled} {}", coupling.log());
     let line = "ck.1: generation 1 does not survive this agent";
     assert!(coupling.log().contains(line), "{}", coupling.log());
-    // Nothing is lost while the agent lives, and there is room again when it was read.
+    // Nothing is lost while the agent lives, and there is room again once the generation is read.
     let size: u64 = filled[start.len()..].trim().parse().expect("a number");
     assert_eq!(coupling.run("cat ck.1 | wc -c").trim(), size.to_string());
     coupling.run("until echo whole > ck.2; do sleep 0.1; done");

@@ -1,4 +1,4 @@
-//! The agent of a host starts commands for clients on other hosts, as a server of `rsh` does.
+//! The agent of a host, which starts commands for clients on other hosts like a server of `rsh`.
 //!
 //! A client passes its own standard streams, so nothing has to be copied, and its whole
 //! environment.
@@ -13,8 +13,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variable that tells clients the directory with the agents' sockets, one named after each
-/// host.
+/// The variable with the directory of the agents' sockets, which are named after the hosts.
 pub const SOCKETS: &str = "AGGIO_TEST_HOSTS";
 
 /// Serves clients until the process is killed.
@@ -23,7 +22,7 @@ pub const SOCKETS: &str = "AGGIO_TEST_HOSTS";
 ///
 /// If the socket cannot be made.
 pub fn serve(socket: &Path) -> io::Result<()> {
-    // Under another name until it listens, because its appearance says that the host is ready.
+    // Use another name until it listens: the socket's appearance signals that the host is ready.
     let early = socket.with_extension("early");
     let listener = UnixListener::bind(&early)?;
     std::fs::rename(&early, socket)?;
@@ -38,7 +37,7 @@ pub fn serve(socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Runs one command; kills it if the client goes away before.
+/// Runs one command, and kills it if the client closes the connection before.
 fn answer(client: &UnixStream) -> io::Result<()> {
     let (request, [input, output, error]) = Request::receive(client)?;
     let (program, arguments) = request.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;

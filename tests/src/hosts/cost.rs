@@ -1,34 +1,34 @@
-//! What one collective call costs between hosts, and how much it may.
+//! Measures the cost of a collective call between hosts, and compares it with bounds.
 
 use super::Cluster;
 use crate::{Finished, Job};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Bytes of a block of one rank; no power of two, so that nothing is aligned by chance.
+/// Bytes of a block of one rank; not a power of two, so that nothing is aligned by chance.
 const BLOCK: u64 = 1000;
 /// Blocks of each rank.
 const COUNT: u64 = 2000;
 /// Bytes that an aggregator handles at a time.
 const WINDOW: u64 = 1 << 20;
 
-/// What one interleaved collective call cost.
+/// The measured cost of one interleaved collective call.
 #[derive(Debug)]
 pub struct Cost {
     /// Bytes that the program moved.
     pub data: u64,
-    /// Bytes that the kernel saw leave each host during the call, packet headers included.
+    /// Bytes that left each host during the call, as the kernel counts them, with packet headers.
     pub sent: BTreeMap<String, u64>,
     /// The library's own counts, from open to close, over all ranks.
     pub report: BTreeMap<String, u64>,
 }
 
-/// How much may travel.
+/// Upper bounds of a cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Bytes between hosts for each byte of data, in thousandths.
     pub wire_per_mille: u64,
-    /// Bytes between hosts besides: the agreement of the ranks, views, barriers.
+    /// Additional bytes between hosts: the agreement of the ranks, views, barriers.
     pub wire_constant: u64,
     /// Bytes of messages with data, also between ranks of one host, for each byte of data, in
     /// thousandths.
@@ -38,12 +38,12 @@ pub struct Bounds {
 }
 
 impl Cost {
-    /// Runs `job`, one of `traffic.c` without arguments on `cluster`, for `direction`, which is
-    /// `write` or `read`.
+    /// Runs `job`, which is `traffic.c` without arguments, on `cluster`; `direction` is `write` or
+    /// `read`.
     ///
     /// # Errors
     ///
-    /// The run, if it failed.
+    /// The failed run.
     pub fn of(
         job: Job,
         cluster: &Cluster,
@@ -71,7 +71,7 @@ impl Cost {
         Ok(Cost { data, sent: sent.collect(), report })
     }
 
-    /// What exceeds the bounds, in words.
+    /// Checks the cost against the bounds.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Cost {
         let count = |name: &str| self.report.get(name).copied().unwrap_or(u64::MAX);
         let bytes = of_data(bounds.messages_per_mille);
         at_most("bytes in messages", count("message_bytes"), bytes)?;
-        // Each host has an aggregator, whose last window may be a small one.
+        // Each host has an aggregator, and its last window may be small.
         let hosts = self.sent.len() as u64;
         let windows = self.data.div_ceil(WINDOW) + hosts;
         let most = windows * (hosts - 1) * bounds.messages_per_window;

@@ -7,19 +7,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that has not ended by then waits for ever.
+/// The time after which a program is killed.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What [`end`] says of a program that it had to kill.
+/// Text that [`end`] appends to the output of a program that it had to kill.
 pub const LATE: &str = "\nit was killed: it did not end";
 
-/// Hosts, and directories: in which programs find each other, for their file, and for what is of a
-/// moment.
+/// Simulated hosts, with directories for the agents, the coupled files, and temporary files.
 #[derive(Debug)]
 pub struct CoupledHosts {
     /// The hosts.
     pub cluster: Cluster,
-    /// Where programs find each other, and for their logs.
+    /// The directory of the agents and their logs.
     pub meeting: Directory,
     /// The directory of the coupled files.
     pub files: Directory,
@@ -27,8 +26,8 @@ pub struct CoupledHosts {
 }
 
 impl CoupledHosts {
-    /// The hosts of `plan`, unless this machine cannot have them; `agent` is the program
-    /// `aggio-test-host`.
+    /// Starts the hosts of `plan`. Returns `None` if this machine cannot have them. `agent` is the
+    /// program `aggio-test-host`.
     pub fn new(plan: Plan, agent: &Path) -> Option<Self> {
         library()?;
         let cluster = plan.start_if_possible(agent)?;
@@ -36,12 +35,12 @@ impl CoupledHosts {
         Some(Self { cluster, meeting, files, scratch })
     }
 
-    /// The full name of a coupled file.
+    /// Returns the full name of a coupled file.
     pub fn file(&self, name: &str) -> String {
         self.files.path().join(name).display().to_string()
     }
 
-    /// Lets a command run with the library, and with rules for coupled files.
+    /// Adds the library, and rules for coupled files, to the environment of a command.
     ///
     /// # Panics
     ///
@@ -56,7 +55,7 @@ impl CoupledHosts {
             command.env("OMPI_MCA_osc", "pt2pt");
             // Ranks of several hosts share the processors of this one.
             command.env("OMPI_MCA_mpi_yield_when_idle", "1");
-            // Hosts of other tests have the same names, and processes the same numbers.
+            // Hosts of other tests have the same names, and their processes have the same numbers.
             command.env("OMPI_MCA_orte_tmpdir_base", self.scratch.path());
         }
         command
@@ -71,14 +70,14 @@ impl CoupledHosts {
         command
     }
 
-    /// A job of so many ranks, two on each host from the first on.
+    /// The command of a job of `ranks` ranks, two on each host from the first on.
     pub fn job(&self, mpi: &Mpi, ranks: u32, program: &Program, words: &[&str]) -> Command {
         let mut command = self.cluster.launch().mpirun(mpi);
         command.args(["-n", &ranks.to_string()]).arg(&program.path).args(words);
         self.prepare(command, mpi)
     }
 
-    /// A job of a rank on each host from `first` to `last`, counted from 1.
+    /// The command of a job with one rank on each host from `first` to `last`, counted from 1.
     pub fn spread(
         &self,
         mpi: &Mpi,
@@ -91,18 +90,18 @@ impl CoupledHosts {
         self.prepare(command, mpi)
     }
 
-    /// A job of two ranks on one host.
+    /// The command of a job of two ranks on one host.
     pub fn reader(&self, host: &str, mpi: &Mpi, program: &Program, words: &[&str]) -> Command {
         let mut command = self.cluster.launch().command(host);
         command.arg(mpi.mpirun()).args(["-n", "2"]).arg(&program.path).args(words);
         self.prepare(command, mpi)
     }
 
-    /// What a job printed, which is to succeed.
+    /// Waits for a job that must succeed. Returns its output.
     ///
     /// # Panics
     ///
-    /// If it fails, with what it and the agents have said.
+    /// If the job fails; the message has its output and the logs of the agents.
     #[track_caller]
     pub fn succeeds(&self, what: &str, child: Child) -> String {
         let (succeeded, text) = end(child);
@@ -110,7 +109,7 @@ impl CoupledHosts {
         text
     }
 
-    /// What the agents have logged.
+    /// Returns the logs of the agents.
     pub fn logs(&self) -> String {
         let directory = self.meeting.path().join("couple");
         let names = crate::names_in(&directory).into_iter();
@@ -121,7 +120,7 @@ impl CoupledHosts {
         logs.collect()
     }
 
-    /// A number of the status of the agent of a host; 0 without an agent.
+    /// Returns a number in the status of the agent of a host; 0 without an agent.
     ///
     /// # Panics
     ///
@@ -138,14 +137,14 @@ impl CoupledHosts {
         digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or(0)
     }
 
-    /// How many coupled files have an owner.
+    /// Returns how many coupled files have an owner.
     pub fn owned(&self) -> usize {
         let directory = self.meeting.path().join("couple");
         let names = if directory.exists() { crate::names_in(&directory) } else { Vec::new() };
         names.iter().filter(|name| name.ends_with(".name")).count()
     }
 
-    /// Returns when more than so many have one, or not for long.
+    /// Waits until more than `owned` files have an owner, or for the limit.
     pub fn wait_for_more_than(&self, owned: usize) {
         let began = Instant::now();
         while self.owned() <= owned && began.elapsed() < LIMIT {
@@ -153,7 +152,7 @@ impl CoupledHosts {
         }
     }
 
-    /// The agents end when no program is connected; then the directory has the token alone.
+    /// Ends the agents, and checks that only the token and the logs are left in their directory.
     ///
     /// # Panics
     ///
@@ -171,7 +170,7 @@ impl CoupledHosts {
                 let mut quit = self.cluster.launch().command(&host);
                 quit.arg(&aggio).args(["agent", "--quit", "--dir"]).arg(&directory);
                 quit.stdout(Stdio::null()).stderr(Stdio::null());
-                // One that is still busy is asked again.
+                // A busy agent is asked again.
                 let _ = quit.status().expect("aggio runs");
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -180,12 +179,12 @@ impl CoupledHosts {
     }
 }
 
-/// What a job printed; whether it succeeded. It is killed if it takes too long, which
-/// the text says.
+/// Waits for a job. Returns whether it succeeded, and its output. A job that takes too long is
+/// killed, and [`LATE`] is appended to its output.
 ///
 /// # Panics
 ///
-/// If the system does not tell how it ended.
+/// If waiting for the job fails.
 #[track_caller]
 pub fn end(child: Child) -> (bool, String) {
     let id = child.id().cast_signed();

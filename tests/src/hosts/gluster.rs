@@ -4,12 +4,12 @@ use super::{Cluster, is_root};
 use std::path::PathBuf;
 
 impl Cluster {
-    /// Mounts one GlusterFS at the same place on every host; `None`, said aloud, where this
-    /// machine cannot have it. It vanishes with the cluster.
+    /// Mounts one GlusterFS at the same path on every host. Returns `None`, and prints a note, if
+    /// this machine cannot have one. It is removed with the cluster.
     ///
     /// # Panics
     ///
-    /// If it should be there and the tests are required to run.
+    /// If it cannot be mounted although the tests are required to run.
     pub fn gluster(&self) -> Option<PathBuf> {
         match self.start_gluster() {
             Ok(point) => Some(point),

@@ -1,4 +1,4 @@
-//! How each MPI's launcher starts ranks on several hosts, over the simulated network.
+//! Starts the ranks of an MPI job on several hosts, over the simulated network.
 
 use super::agent::SOCKETS;
 use crate::{Family, Mpi};
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where a job runs: on hosts of a [`Cluster`](super::Cluster), its launcher on the first of them.
+/// The hosts of a job, of a [`Cluster`](super::Cluster). The launcher runs on the first of them.
 #[derive(Clone, Debug)]
 pub struct Launch {
     pub(super) agent: PathBuf,
@@ -17,21 +17,21 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A command that runs what is added to its arguments on a host.
+    /// Returns a command that runs a program on a host; the caller adds its words.
     pub fn command(&self, host: &str) -> Command {
         let mut command = Command::new(&self.agent);
         command.arg("exec").arg(host).env(SOCKETS, &self.sockets);
         command
     }
 
-    /// The same on some of the hosts only, counted from 1.
+    /// Restricts the job to the hosts from `first` to `last`, counted from 1.
     #[must_use]
     pub fn among(mut self, first: u32, last: u32) -> Self {
         self.hosts = (first, last);
         self
     }
 
-    /// The start of a command line that launches ranks under `mpi`, up to their number.
+    /// Returns the command of the launcher of `mpi`; the caller adds the number of ranks.
     pub fn mpirun(&self, mpi: &Mpi) -> Command {
         let mut command = self.command(&format!("node{}", self.hosts.0));
         command.arg(mpi.mpirun()).args(self.arguments(mpi.family));
@@ -79,7 +79,7 @@ impl Launch {
         }
     }
 
-    /// What must be preloaded into the ranks besides the library under test.
+    /// Returns a library to be preloaded into the ranks, in addition to the library under test.
     pub fn preload(&self, mpi: &Mpi) -> Option<PathBuf> {
         (mpi.family == Family::Mpich).then(|| crate::compile_shim("ucx_progress.c"))
     }

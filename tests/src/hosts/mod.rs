@@ -5,10 +5,10 @@
 //!         -> mpirun, ranks
 //! ```
 //!
-//! Nothing of a cluster has a name outside of it. All its processes are in one PID namespace whose
-//! first process ends when its standard input does, that is when the [`Cluster`] is dropped or the
-//! process that owns it dies in whatever way; the kernel then removes everything. Root is not
-//! needed where users may make namespaces of their own.
+//! A cluster is invisible outside. All its processes are in one PID namespace. The first process of
+//! that namespace ends when its standard input does, that is when the [`Cluster`] is dropped, or
+//! when the process that owns it ends for any reason; the kernel then removes everything. Root is
+//! not needed where users may create namespaces.
 
 pub mod agent;
 mod cost;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a cluster is to be.
+/// The configuration of a cluster.
 #[derive(Clone, Debug)]
 pub struct Plan {
     hosts: u32,
@@ -39,19 +39,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// So many hosts that see the same files, for so many ranks each.
+    /// A cluster of `hosts` hosts that see the same files, for `ranks_per_host` ranks each.
     pub fn new(hosts: u32, ranks_per_host: u32) -> Self {
         Plan { hosts, ranks_per_host, hidden: None, shares_processes: false }
     }
 
-    /// Lets one host alone, counted from 1, see what is in `directory`; for the others it is empty.
+    /// Makes `directory` empty on all hosts but `host`, counted from 1.
     #[must_use]
     pub fn seen_by(mut self, host: u32, directory: &Path) -> Self {
         self.hidden = Some((directory.to_path_buf(), host));
         self
     }
 
-    /// Lets all hosts have one PID namespace, as containers of one pod may.
+    /// Puts all hosts into one PID namespace, like containers of one pod.
     #[must_use]
     pub fn share_processes(mut self) -> Self {
         self.shares_processes = true;
@@ -62,7 +62,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Why this machine or this user cannot have them, in words.
+    /// The reason why this machine or this user cannot have them.
     ///
     /// # Panics
     ///
@@ -77,7 +77,7 @@ impl Plan {
         let output = switch.stdout.take().expect("its output is a pipe");
         let cluster = Cluster { switch, directory, plan: self, agent: agent.to_path_buf() };
         let mut line = String::new();
-        // If it ends, whatever the reason, there is nothing to read.
+        // If the process ends for any reason, there is nothing to read.
         let _ = BufReader::new(output).read_line(&mut line);
         if line.trim() == "ready" {
             return Ok(cluster);
@@ -86,12 +86,13 @@ impl Plan {
         Err(format!("no simulated hosts: {}", why.trim()))
     }
 
-    /// The same, or `None` if this machine cannot have them: whoever is not root, and the root of a
-    /// container or of a changed root directory, may be refused namespaces.
+    /// As [`start`](Self::start), but returns `None` if this machine cannot have the hosts. Users
+    /// other than root, and root in a container or a changed root directory, may not be allowed to
+    /// create namespaces.
     ///
     /// # Panics
     ///
-    /// If it cannot and the tests are required to run.
+    /// If the hosts cannot be started although the tests are required to run.
     pub fn start_if_possible(self, agent: &Path) -> Option<Cluster> {
         match self.start(agent) {
             Ok(cluster) => Some(cluster),
@@ -124,18 +125,18 @@ impl Plan {
     }
 }
 
-/// `ip` lies where users do not look.
+/// `ip` is in a directory that is not on the `PATH` of users.
 fn path_with_system_tools() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     // SAFETY: has no requirement.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Running hosts `node1`, `node2`, ...; they vanish with the value.
+/// Running hosts `node1`, `node2`, ...; they are removed when the value is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     switch: Child,
@@ -150,12 +151,12 @@ impl Cluster {
         (1..=self.plan.hosts).map(|number| format!("node{number}")).collect()
     }
 
-    /// Number of ranks that fill all hosts.
+    /// Returns the number of ranks that fill all hosts.
     pub fn ranks(&self) -> u32 {
         self.plan.hosts * self.plan.ranks_per_host
     }
 
-    /// How a job is started across the hosts.
+    /// Returns the means to start jobs on the hosts.
     pub fn launch(&self) -> Launch {
         Launch {
             agent: self.agent.clone(),
@@ -165,29 +166,29 @@ impl Cluster {
         }
     }
 
-    /// What a command on a host prints.
+    /// Runs a command on a host and returns its output.
     ///
     /// # Panics
     ///
-    /// If it cannot be started or fails.
+    /// If the command cannot be started or fails.
     pub fn output(&self, host: &str, words: &[&str]) -> String {
         let output = self.launch().command(host).args(words).output().expect("the agent starts");
         assert!(output.status.success(), "{words:?} on {host}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What the kernel has counted on the network device of each host so far.
+    /// Returns the traffic of the network device of each host so far.
     pub fn traffic(&self) -> Vec<Traffic> {
         let device = |host: &String| self.output(host, &["cat", "/proc/net/dev"]);
         self.names().iter().map(|host| Traffic::of_device(&device(host), "eth0")).collect()
     }
 
-    /// What exists of the cluster in the file system.
+    /// Returns the directory with the files of the cluster.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The process that is killed to end all others; for tests of the harness.
+    /// Returns the process that is killed to end all others; for tests of the harness.
     pub fn process(&self) -> u32 {
         self.switch.id()
     }
@@ -200,7 +201,7 @@ impl Drop for Cluster {
         while matches!(self.switch.try_wait(), Ok(None)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Has ended already, unless it was stopped; its children are killed with it.
+        // It has ended already, unless it was stopped. Its children are killed with it.
         let _ = self.switch.kill();
         let _ = self.switch.wait();
     }

@@ -1,5 +1,5 @@
-//! What a client asks of a host's agent: a command with its directory, environment and standard
-//! streams.
+//! The request of a client to the agent of a host: a command with its directory, environment and
+//! standard streams.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Error, ErrorKind, Read, Write};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Standard input, output and error.
 const STREAMS: usize = 3;
 
-/// Room for a control message with the descriptors, aligned as its header is.
+/// Space for a control message with the descriptors, aligned like its header.
 type Control = [u64; 8];
 
 /// A command to be started.
@@ -102,8 +102,8 @@ fn send_streams(connection: &UnixStream, streams: [RawFd; STREAMS]) -> io::Resul
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut header = message(&mut part, &mut control);
     let length = size_of_val(&streams) as u32;
-    // SAFETY: `control` has room for one control message with three descriptors, whose header
-    // CMSG_FIRSTHDR and whose data CMSG_DATA find in it; everything outlives the call.
+    // SAFETY: `control` has space for one control message with three descriptors; CMSG_FIRSTHDR and
+    // CMSG_DATA return pointers to its header and data. Everything outlives the call.
     let sent = unsafe {
         header.msg_controllen = libc::CMSG_SPACE(length) as usize;
         let first = libc::CMSG_FIRSTHDR(&raw const header);
@@ -121,7 +121,7 @@ fn receive_streams(connection: &UnixStream) -> io::Result<[OwnedFd; STREAMS]> {
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut header = message(&mut part, &mut control);
     // SAFETY: the header describes buffers that outlive the call. A control message of the length
-    // tested for holds three descriptors, new in this process, that nobody else owns.
+    // tested for holds three descriptors, new in this process, that no other code owns.
     unsafe {
         let flags = libc::MSG_CMSG_CLOEXEC;
         if libc::recvmsg(connection.as_raw_fd(), &raw mut header, flags) != 1 {

@@ -1,4 +1,4 @@
-//! What the kernel counts on a network device.
+//! The kernel's counters of a network device.
 
 use std::ops::Sub;
 

@@ -1,4 +1,4 @@
-//! Files that programs exchange in memory: descriptors that the agent gives, names that it knows.
+//! The driver of an open coupled file: accesses a memory file, and reports writes to the agent.
 
 mod kind;
 mod records;
@@ -24,31 +24,31 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use waits::Waits;
 
-/// Ranges of which the agent of this node hears before the file is closed.
+/// How many written ranges are recorded before they are reported to the agent.
 const LONG: usize = 64 << 10;
 
-/// An open file of a generation.
+/// An open generation of a coupled file.
 #[derive(Debug)]
 struct CoupledFile {
     inner: Box<dyn Driver>,
     client: Client,
     handle: u64,
     writes: bool,
-    /// The file had bytes when it was opened for writing, so that the agent has to hear of writes:
-    /// they may leave it as it was.
+    /// The file had bytes when it was opened for writing. The agent must then be notified of
+    /// writes, because they may leave the bytes unchanged.
     had_bytes: bool,
     wrote: AtomicBool,
-    /// What was written and the agent of this node has not heard of, if that has to hear of it.
+    /// Written ranges not yet reported to the agent; `None` if the agent does not need them.
     written: Option<Mutex<Overlay<()>>>,
-    /// Records of the file are read while it is written.
+    /// Present if records of the file are read while it is written.
     step: Option<Step>,
-    /// What has come of it from another node.
+    /// The bytes of the file that have arrived from other nodes.
     parts: Parts,
-    /// Bytes that were read.
+    /// Bytes read by this process.
     moved: AtomicU64,
     waits: Waits,
     closed: AtomicBool,
-    /// The number of the error with which the bytes of other nodes did not come; 0 if they did.
+    /// The `errno` of the last [`renew`](Driver::renew); 0 if it succeeded.
     stale: AtomicI32,
 }
 
@@ -57,7 +57,7 @@ impl CoupledFile {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The program is about to change these bytes: what another node had there comes first.
+    /// Called before the program changes these bytes: fetches the bytes of other nodes first.
     fn before_write(&self, extents: impl Iterator<Item = Extent> + Clone) -> io::Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         self.wait_for(extents.clone())?;
@@ -70,8 +70,8 @@ impl CoupledFile {
         if is_long { self.tell_writes() } else { Ok(()) }
     }
 
-    /// Lets the agent know what the program has written, before it finds that nobody can write any
-    /// more.
+    /// Reports the written ranges to the agent. Must run before the descriptor is closed, because
+    /// the agent then completes the generation.
     fn tell_writes(&self) -> io::Result<()> {
         let Some(written) = &self.written else {
             let tells = self.had_bytes && self.wrote.load(Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl CoupledFile {
         self.client.wrote(self.handle, &extents)
     }
 
-    /// What was written behind the end of a file of so many bytes is none of it.
+    /// Forgets writes behind `size`, the new size of the file.
     fn forget_behind(&self, size: u64) {
         if let Some(written) = &self.written {
             let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +96,7 @@ impl CoupledFile {
         }
     }
 
-    /// What other nodes have written may be missing.
+    /// Returns an error if writes of other nodes may be missing since the last `renew`.
     fn check_fresh(&self) -> io::Result<()> {
         match self.stale.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -108,8 +108,8 @@ impl CoupledFile {
         result.inspect(|bytes| self.count(*bytes as u64))
     }
 
-    /// How many records a reader is to see that reads so many bytes from `offset` on, if their
-    /// number is among those, and how many bytes that has.
+    /// Returns the number of records that a reader may see, and the width of that number in bytes,
+    /// if a read of `len` bytes from `offset` on covers the number.
     fn records(&self, offset: u64, len: u64) -> io::Result<Option<(u64, usize)>> {
         self.check_fresh()?;
         self.wait_for([Extent::new(offset, len)])?;
@@ -122,7 +122,7 @@ impl CoupledFile {
         Ok(records)
     }
 
-    /// Waits until bytes are there that another node sends.
+    /// Waits until the bytes that other nodes send have arrived.
     fn wait_for(&self, extents: impl IntoIterator<Item = Extent>) -> io::Result<()> {
         let began = Instant::now();
         let bytes = self.parts.wait(&self.client, self.handle, extents)?;
@@ -132,7 +132,7 @@ impl CoupledFile {
         Ok(())
     }
 
-    /// Tells the agent that bytes were written, if the number of records is among them.
+    /// Notifies the agent of a write, if it covers the number of records.
     fn announce(&self, offset: u64, len: u64) -> io::Result<()> {
         match self.step.is_some() && self.writes && covers_number(offset, len) {
             true => self.client.announce(self.handle, Before::Variable),
@@ -244,7 +244,7 @@ impl Driver for CoupledFile {
         match self.step {
             Some(_) if self.writes => {
                 let outcome = self.inner.write_strided(view, pos, memory, strategy, counters);
-                // The number may be anywhere in it.
+                // The number may be anywhere in the span.
                 let span = view.span(pos, outcome.bytes);
                 let told = self.announce(span.offset, span.len);
                 let told = told.map_err(|error| Error::os("write", &error));
@@ -283,7 +283,7 @@ impl Driver for CoupledFile {
         self.inner.size()
     }
 
-    /// All nodes that write the file have this size then.
+    /// Sets the size on all nodes that write the file.
     fn set_size(&self, size: u64) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         self.inner.set_size(size)?;
@@ -297,8 +297,8 @@ impl Driver for CoupledFile {
         self.forget_behind(size);
     }
 
-    /// Also tells readers that what was written so far may be read, if the rule says so, and other
-    /// nodes what was written on this one.
+    /// Also reports the bytes written so far to the agent, for writers on other nodes and, if the
+    /// rule says so, for readers.
     fn sync(&self) -> Result<()> {
         self.inner.sync()?;
         if !self.writes {
@@ -327,7 +327,7 @@ impl Driver for CoupledFile {
             self.client.close_read(self.handle, moved);
             return closed;
         }
-        // What the agent lost with it, nobody will read.
+        // If the agent lost the generation, no reader gets it: return the error.
         let told = written.and(self.client.close(self.handle, moved));
         closed.and(told.map_err(|error| Error::os("close", &error)))
     }
@@ -336,7 +336,7 @@ impl Driver for CoupledFile {
         if !self.writes || self.closed.swap(true, Ordering::AcqRel) {
             return self.close();
         }
-        // The agent completes what nobody has open any more: it has to hear of this first.
+        // Notify the agent first: once no process has the file open, it completes the generation.
         let told = self.client.spoil(self.handle);
         self.inner.close().and(told.map_err(|error| Error::os("close", &error)))
     }
@@ -348,7 +348,7 @@ impl Driver for CoupledFile {
     fn close_but_offer(&self) -> Result<()> {
         let written = self.tell_writes();
         let closed = self.inner.close_but_offer();
-        // The rank that opens the file next may not have read anything itself.
+        // The rank that opens the file next may not have read any of it: report the bytes read now.
         let known = self.client.check(self.handle, self.moved.load(Ordering::Relaxed));
         match self.writes {
             true => closed.and(written.and(known).map_err(|error| Error::os("close", &error))),

@@ -1,4 +1,4 @@
-//! The agent of the process, to which MPI-IO speaks as well.
+//! The connection of the process to the agent, which MPI-IO shares.
 
 use super::table::TABLE;
 use crate::config;
@@ -9,13 +9,13 @@ use libc::c_int;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// The agent; it is started if there is none when it is asked something.
+/// Returns the connection to the agent. The first request starts an agent if none runs.
 ///
 /// # Errors
-/// This process cannot use one.
+/// This process cannot use an agent.
 pub(super) fn client() -> io::Result<&'static Client> {
     if state::is_guest() {
-        // What it opened, its parent would take for descriptors of its own.
+        // The parent would take the child's new descriptors for its own.
         let what = "a child that shares the memory of its parent cannot use coupled files";
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
@@ -24,15 +24,15 @@ pub(super) fn client() -> io::Result<&'static Client> {
     Ok(TABLE.client.get_or_init(|| Client::new(settings)))
 }
 
-/// The connection, for MPI-IO: what it opens and this crate is one process to the agent.
+/// Returns the connection for MPI-IO, so that the agent sees one process in both.
 pub fn shared(settings: &Settings) -> Client {
     TABLE.client.get_or_init(|| Client::new(settings)).clone()
 }
 
-/// The agent, if one is running.
+/// Returns the connection if an agent is running.
 ///
 /// # Errors
-/// As [`client`]; it cannot be found out.
+/// As [`client`]; also if it cannot be determined whether an agent is running.
 pub(super) fn running() -> io::Result<Option<&'static Client>> {
     match Client::find(&config::get().settings)? {
         Some(_) => client().map(Some),
@@ -40,7 +40,7 @@ pub(super) fn running() -> io::Result<Option<&'static Client>> {
     }
 }
 
-/// Whether the directory of coupled files is another user's, so that this process has none.
+/// Whether another user owns the directory of coupled files, so that this process has none.
 pub(super) fn is_of_another_user() -> bool {
     // SAFETY: it only returns a number.
     let own = unsafe { libc::geteuid() };
@@ -48,7 +48,7 @@ pub(super) fn is_of_another_user() -> bool {
     facts.is_ok_and(|facts| facts.uid() != own)
 }
 
-/// Descriptors of this process that are the connection's.
+/// Descriptors of the connection in this process.
 pub(super) fn descriptors() -> Vec<c_int> {
     if !state::has_coupled() || Inside::is() || state::is_guest() {
         return Vec::new();
@@ -56,8 +56,8 @@ pub(super) fn descriptors() -> Vec<c_int> {
     TABLE.client.get().map_or_else(Vec::new, Client::descriptors)
 }
 
-/// Whether `fd` is one of them: the program must not close it, for its number would become that of
-/// another file.
+/// Whether `fd` belongs to the connection. The program must not close such a descriptor, because
+/// its number would be reused for another file.
 pub fn is_own(fd: c_int) -> bool {
     descriptors().contains(&fd)
 }

@@ -1,4 +1,4 @@
-//! Calls that change what is known of a coupled file, or its name.
+//! Calls that change the metadata or the name of a coupled file.
 
 use super::facts::{is_on_disk, known};
 use super::{agent, names, number};
@@ -16,8 +16,8 @@ fn told(result: io::Result<()>) -> c_int {
     result.map_or_else(|error| errno::fail(number(&error)) as c_int, |()| 0)
 }
 
-/// Lets `act` ask the agent for something about the coupled file of a name; `None` if it is none,
-/// or nobody knows a file of this name but the disk does.
+/// Calls `act` with the agent and the coupled file of a name. Returns `None` if the name is not
+/// coupled, or if the agent has no file of this name but the disk has.
 fn on(
     (at, path, follow): (c_int, Name, bool),
     act: impl FnOnce(&aggio_couple::Client, &Path) -> io::Result<()>,
@@ -63,7 +63,7 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
     let before = errno::Keep::new();
     let inside = Inside::enter();
     let source = one.clone().or_else(|| joined(at, from))?;
-    // Of two names on the disk, and of directories, only the kernel knows.
+    // The kernel handles directories, and renames between two names on the disk.
     if source.is_dir() || one.is_some() && other.is_none() && stays_on_disk(&source) {
         return None;
     }
@@ -74,7 +74,7 @@ pub fn rename(at: c_int, from: Name, there: c_int, to: Name, flags: c_uint) -> O
     Some(told(done))
 }
 
-/// Whether the agent knows no file of a coupled name but the disk does.
+/// Whether a file of a coupled name is on disk, and the agent has none.
 fn stays_on_disk(name: &Path) -> bool {
     let found = agent::client().and_then(|client| client.stat(name));
     matches!(found, Ok(None)) && is_on_disk(name)
@@ -95,7 +95,7 @@ fn renamed(source: &Path, target: &Path, coupled: bool, flags: c_uint) -> io::Re
     client.rename(source, target)
 }
 
-/// Lets `act` change what the kernel knows of a coupled file.
+/// Calls `act` with a descriptor of a coupled file, to change metadata in the kernel.
 fn with_descriptor(name: (c_int, Name, bool), act: impl FnOnce(c_int) -> c_int) -> Option<c_int> {
     on(name, |client, name| {
         let opened = client.open(&Open { read: true, blocking: false, ..Open::new(name) });
@@ -178,23 +178,23 @@ pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
     })
 }
 
-/// A name for a coupled file besides its own, or its name for a file on disk: neither can be.
+/// `link`: fails with `EXDEV` if one of the names is coupled.
 pub fn link((at, from): (c_int, Name), (there, to): (c_int, Name)) -> Option<c_int> {
     let name = names::coupled(at, from, false).or_else(|| names::coupled(there, to, false));
     name.map(|_| errno::fail(libc::EXDEV) as c_int)
 }
 
-/// Reading an extended attribute, of which a coupled file has none.
+/// `getxattr` and its kin: a coupled file has no extended attributes.
 pub fn attribute(path: Name, follow: bool) -> Option<ssize_t> {
     Some(errno::fail(known(libc::AT_FDCWD, path, follow)?.err().unwrap_or(libc::ENODATA)))
 }
 
-/// The names of its extended attributes.
+/// `listxattr` and its kin: the list is empty.
 pub fn attributes(path: Name, follow: bool) -> Option<ssize_t> {
     Some(known(libc::AT_FDCWD, path, follow)?.map_or_else(errno::fail, |_| 0))
 }
 
-/// Changing one.
+/// `setxattr`, `removexattr` and their kin: fails, because attributes are not supported.
 pub fn change_attribute(path: Name, follow: bool) -> Option<c_int> {
     let error = known(libc::AT_FDCWD, path, follow)?.err().unwrap_or(libc::EOPNOTSUPP);
     Some(errno::fail(error) as c_int)

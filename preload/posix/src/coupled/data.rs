@@ -1,11 +1,11 @@
-//! What of reading, cutting and synchronising the agent has to know.
+//! Notifies the agent of reads, changes of size, and synchronisation.
 
 use super::{agent, table};
 use crate::errno;
 use crate::state::Inside;
 use libc::{c_int, off64_t};
 
-/// The program can see all bytes of `fd` without a call.
+/// Records that the program has read all bytes of `fd`, for example because it has mapped them.
 pub fn delivered_all(fd: c_int) {
     if table::any()
         && let Some(open) = table::get(fd)
@@ -14,7 +14,8 @@ pub fn delivered_all(fd: c_int) {
     }
 }
 
-/// After `fsync` or `fdatasync` of `fd`, which returned `done`: what was written may be read.
+/// After `fsync` or `fdatasync` of `fd`, which returned `done`: lets readers have the bytes written
+/// so far, and gets the writes of other nodes.
 pub fn synchronised(fd: c_int, done: c_int) -> c_int {
     let open = table::get(fd).filter(|open| done == 0 && open.writes());
     let (Some(open), Ok(client)) = (open, agent::client()) else { return done };
@@ -24,8 +25,7 @@ pub fn synchronised(fd: c_int, done: c_int) -> c_int {
     told.map_or_else(|error| errno::fail(super::number(&error)) as c_int, |()| 0)
 }
 
-/// After `ftruncate` of `fd`, which returned `done`: other nodes that write the file have this
-/// size, too.
+/// After `ftruncate` of `fd`, which returned `done`: sets the size on other writing nodes, too.
 pub fn resized(fd: c_int, len: off64_t, done: c_int) -> c_int {
     let open = table::get(fd).filter(|open| done == 0 && open.writes());
     let (Some(open), Ok(size), Ok(client)) = (open, u64::try_from(len), agent::client()) else {

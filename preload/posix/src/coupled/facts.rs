@@ -1,4 +1,4 @@
-//! What `stat`, `access` and their kin tell of the name of a coupled file.
+//! `stat`, `access` and their kin for names of coupled files.
 
 use super::{agent, names, number};
 use crate::containers::Name;
@@ -10,10 +10,10 @@ use libc::{c_int, c_uint, c_void};
 use std::io;
 use std::path::Path;
 
-/// Bytes that programs had best move at a time.
+/// The preferred size of accesses in bytes.
 const BLOCK: i64 = 1 << 20;
 
-/// What the program would find under a coupled name; `None` if a file on disk may be meant.
+/// Looks up a coupled name. Returns `None` if the name may refer to a file on disk.
 pub(super) fn find(name: &Path) -> Option<io::Result<Stat>> {
     let _inside = Inside::enter();
     let found = agent::client().and_then(|client| client.stat(name));
@@ -25,7 +25,7 @@ pub(super) fn find(name: &Path) -> Option<io::Result<Stat>> {
     }
 }
 
-/// The same of the name of a call; `None` also if it is not that of a coupled file.
+/// As [`find`], for the name in a call. Also returns `None` if the name is not coupled.
 pub(super) fn known(at: c_int, path: Name, follow: bool) -> Option<Result<Stat, c_int>> {
     let name = names::coupled(at, path, follow)?;
     crate::settle::all();
@@ -116,7 +116,7 @@ unsafe fn tell_x(known: &Stat, to: *mut c_void) {
 /// `access`, `eaccess` and `faccessat`.
 pub fn access(at: c_int, path: Name, wanted: c_int, flags: c_int) -> Option<c_int> {
     let told = known(at, path, follows(flags))?.and_then(|facts| {
-        // An agent has files of its own user only.
+        // An agent has files of its own user only, so the owner's permissions apply.
         let allowed = (facts.mode >> 6 & 7).cast_signed();
         if wanted & !allowed & 7 == 0 { Ok(()) } else { Err(libc::EACCES) }
     });

@@ -1,6 +1,6 @@
-//! `fork` returns in a parent that has coupled files open for writing when the agent knows the
-//! child. Otherwise nobody would notice the death of a child that is killed before it could say who
-//! it is, and the generation would be taken for complete: then the parent tells the agent.
+//! Delays `fork` in a parent that has coupled files open for writing until the agent has registered
+//! the child. Otherwise the death of a child that was killed before would go unnoticed, and the
+//! agent would take the generation for complete. In that case, the parent reports the death.
 
 use super::table::{self, TABLE};
 use super::{agent, number};
@@ -13,15 +13,15 @@ use libc::c_int;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long a parent waits, in milliseconds: an agent that stands still is not to stop it for ever.
+/// How long a parent waits, in milliseconds, so that an agent that hangs cannot block it for ever.
 const PATIENCE: c_int = 5000;
 
-/// Before `fork`: nothing is known of the child.
+/// Before `fork`: clears the mark of a lost child.
 pub(super) fn begin() {
     thread(|thread| thread.child_lost.set(false));
 }
 
-/// Then: a pipe by which the child tells its parent.
+/// Before `fork`, after [`begin`]: makes the pipe by which the child notifies its parent.
 pub(super) fn prepare() {
     let writes = |fd| table::get(fd).is_some_and(|open| open.writes());
     if !table::all().any(writes) {
@@ -35,7 +35,7 @@ pub(super) fn prepare() {
     }
 }
 
-/// The ends of the pipe for reading and for writing, if there is one; once.
+/// Takes the ends of the pipe for reading and for writing; `None` if there is no pipe.
 fn take() -> Option<[c_int; 2]> {
     let held = TABLE.pipe.swap(0, Relaxed);
     let end = |word: u64| (word as u32).wrapping_sub(1).cast_signed();
@@ -43,21 +43,21 @@ fn take() -> Option<[c_int; 2]> {
 }
 
 fn close(fd: c_int) {
-    // SAFETY: it is an end of the pipe, which only this file uses.
+    // SAFETY: it is an end of the pipe, which only this module uses.
     unsafe { next::close(fd) };
 }
 
-/// In the child: the agent knows it.
+/// In the child, when it is registered: notifies the parent.
 pub(super) fn tell() {
     let Some([reader, writer]) = take() else { return };
-    // SAFETY: one byte of a constant is read. Without its parent there is nobody to tell, which is
-    // no error and no signal, since this process has the other end as well.
+    // SAFETY: the call reads one byte of a constant. If the parent has ended, the write neither
+    // fails nor raises a signal, because this process also holds the other end.
     unsafe { next::write(writer, c"".as_ptr().cast(), 1) };
     close(writer);
     close(reader);
 }
 
-/// In the parent: returns when the child has told, has ended, or does not exist.
+/// In the parent: returns when the child is registered, has ended, or does not exist.
 pub(super) fn wait() {
     let Some([reader, writer]) = take() else { return };
     let _errno = errno::Keep::new();
@@ -80,15 +80,15 @@ pub(super) fn wait() {
     close(reader);
 }
 
-/// Whether a pipe that is readable has no byte.
+/// Whether a readable pipe is at its end.
 fn is_at_end(reader: c_int) -> bool {
     let mut byte = 0u8;
     // SAFETY: the kernel writes at most one byte into the local value.
     unsafe { next::read(reader, (&raw mut byte).cast(), 1) == 0 }
 }
 
-/// In the parent, when there is a child: if that has ended before it could tell, what it had
-/// inherited is not complete.
+/// In the parent, after a child was made: if it ended before it was registered, the generations
+/// that it had open for writing are not complete.
 pub(super) fn settle() {
     if !thread(|thread| thread.child_lost.replace(false)) {
         return;

@@ -1,4 +1,4 @@
-//! Directories: behind what the kernel lists come the coupled files that this program may open.
+//! Directories: adds the coupled files that this program may open to the entries of the kernel.
 
 use super::facts::is_on_disk;
 use super::table::TABLE;
@@ -14,24 +14,24 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The function of a program that chooses entries, and the one that orders them.
+/// The filter of `scandir`, a function of the program.
 pub type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
-/// See [`Filter`].
+/// The order of `scandir`, a function of the program.
 pub type Compare =
     Option<unsafe extern "C" fn(*const *const dirent64, *const *const dirent64) -> c_int>;
 
-/// Streams of directories whose end the program has reached, and what it finds behind it.
+/// Coupled files for directory streams in which the program has read all entries of the kernel.
 pub(super) struct Listings {
     lock: Lock,
     all: UnsafeCell<Vec<Listing>>,
 }
 
-/// The coupled files of a directory.
+/// The coupled files that remain to be read from a directory stream.
 struct Listing {
     /// The address of the stream.
     stream: usize,
     names: Vec<OsString>,
-    /// What `readdir` has returned last, which lives until it is called again.
+    /// The last result of `readdir`, valid until the next call.
     entry: Box<dirent64>,
 }
 
@@ -44,7 +44,7 @@ impl Listings {
     }
 }
 
-/// The lock of the list, which is held across `fork`.
+/// The lock of the listings, which is held across `fork`.
 pub(super) fn lock() -> &'static Lock {
     &TABLE.listings.lock
 }
@@ -55,12 +55,12 @@ fn with<T>(work: impl FnOnce(&mut Vec<Listing>) -> T) -> Option<T> {
     Some(work(unsafe { &mut *TABLE.listings.all.get() }))
 }
 
-/// Coupled files in `dir` that the kernel does not list, in order.
+/// Returns the names of the coupled files in `dir` that the kernel does not list, sorted.
 fn only_coupled(dir: &Path) -> io::Result<Vec<OsString>> {
     let client = match agent::running() {
         Ok(Some(client)) => client,
         Ok(None) => return Ok(Vec::new()),
-        // Those are for others, and every program reads directories.
+        // Do not fail: every program reads directories, and another user's files are not for it.
         Err(error) if agent::is_of_another_user() => {
             log::once(Level::Error, &format!("coupled files are not listed: {error}"));
             return Ok(Vec::new());
@@ -76,7 +76,7 @@ fn only_coupled(dir: &Path) -> io::Result<Vec<OsString>> {
     Ok(all)
 }
 
-/// An entry as `readdir` returns it; `None` if the file is gone, or its name too long for one.
+/// Makes an entry for `readdir`. Returns `None` if the file is gone, or its name is too long.
 fn entry(dir: &Path, name: &OsString) -> io::Result<Option<dirent64>> {
     // SAFETY: all bits zero are an entry.
     let mut entry: dirent64 = unsafe { std::mem::zeroed() };
@@ -94,7 +94,7 @@ fn entry(dir: &Path, name: &OsString) -> io::Result<Option<dirent64>> {
     Ok(Some(entry))
 }
 
-/// `readdir`: what `kernel` returns, then one entry for each coupled file.
+/// `readdir`: returns the entries of `kernel`, then one entry for each coupled file.
 pub fn readdir(directory: *mut c_void, kernel: impl FnOnce() -> *mut dirent64) -> *mut dirent64 {
     if !state::has_coupled() || Inside::is() {
         return kernel();
@@ -119,7 +119,7 @@ pub fn readdir(directory: *mut c_void, kernel: impl FnOnce() -> *mut dirent64) -
     found.unwrap_or(std::ptr::null_mut())
 }
 
-/// The next of the coupled files; `None` if there are no more.
+/// Returns the next coupled file; `None` if there are no more.
 fn further(directory: *mut c_void) -> io::Result<Option<*mut dirent64>> {
     let Some(dir) = directory_of(directory) else { return Ok(None) };
     let known = |all: &mut Vec<Listing>| all.iter().any(|one| one.stream == directory as usize);
@@ -144,33 +144,33 @@ fn further(directory: *mut c_void) -> io::Result<Option<*mut dirent64>> {
     next.unwrap_or(Ok(None))
 }
 
-/// Where the directory of a stream is.
+/// Returns the path of the directory of a stream.
 fn directory_of(directory: *mut c_void) -> Option<PathBuf> {
     // SAFETY: the program's stream of a directory.
     let fd = unsafe { libc::dirfd(directory.cast()) };
     std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()
 }
 
-/// Before a stream of a directory is read from another place, or closed.
+/// Forgets the listing of a stream before the stream is rewound, moved or closed.
 pub fn rewound(directory: *mut c_void) {
     if state::has_coupled() && !Inside::is() {
         with(|all| all.retain(|one| one.stream != directory as usize));
     }
 }
 
-/// `closedir`: `kernel` closes the stream.
+/// `closedir`: forgets the listing; `kernel` closes the stream.
 pub fn closedir(directory: *mut c_void, kernel: impl FnOnce() -> c_int) -> c_int {
     rewound(directory);
     kernel()
 }
 
-/// Entries of all coupled files in `dir` that the kernel does not list.
+/// Makes the entries of all coupled files in `dir` that the kernel does not list.
 fn entries(dir: &Path) -> io::Result<Vec<dirent64>> {
     let made = only_coupled(dir)?.into_iter().filter_map(|name| entry(dir, &name).transpose());
     made.collect()
 }
 
-/// Frees a list of `scandir`, which fails.
+/// Frees the list of a `scandir` that fails, and sets `errno`.
 ///
 /// # Safety
 /// The list and its entries are the C library's memory.
@@ -184,8 +184,8 @@ unsafe fn give_up(to: *mut *mut *mut dirent64, count: c_int, error: c_int) -> c_
     errno::fail(error) as c_int
 }
 
-/// `scandir`, of which `kernel` has made the list `to` with `count` entries: with the coupled
-/// files, in the order of `compare`. Returns how many entries there are.
+/// `scandir`: adds the coupled files to the list `to`, which `kernel` has filled with `count`
+/// entries, and sorts it with `compare`. Returns the new number of entries.
 ///
 /// # Safety
 /// As the C library demands.
@@ -212,7 +212,7 @@ pub unsafe fn scandir(
     };
     // SAFETY: the caller's promise: the list and its entries are the C library's memory.
     unsafe {
-        // The program's own function chooses.
+        // Apply the filter of the program.
         let made = made.iter().filter(|one| filter.is_none_or(|it| it(&raw const **one) != 0));
         let made: Vec<_> = made.collect();
         let all = count as usize + made.len();
@@ -245,7 +245,7 @@ pub unsafe fn scandir(
     }
 }
 
-/// What `glob` fills, as glibc declares it; the functions are those for `GLOB_ALTDIRFUNC`.
+/// The record that `glob` fills, as glibc declares it, with the functions for `GLOB_ALTDIRFUNC`.
 #[repr(C)]
 pub struct Globbed {
     paths: usize,
@@ -264,11 +264,11 @@ unsafe extern "C" fn close_directory(directory: *mut c_void) {
     unsafe { libc::closedir(directory.cast()) };
 }
 
-/// `glob`: by the interposed functions, for nobody can stand before those that the C library calls
-/// inside itself, unless the program brings its own. `kernel` is called with the flags.
+/// `glob`: passes the interposed functions to `kernel`, because calls inside the C library cannot
+/// be interposed. Leaves the call unchanged if the program brings its own functions.
 ///
 /// # Safety
-/// `to` points to what `glob` fills.
+/// `to` points to the record of the call.
 pub unsafe fn glob(flags: c_int, to: *mut Globbed, kernel: impl FnOnce(c_int) -> c_int) -> c_int {
     if !state::has_coupled() || Inside::is() || flags & libc::GLOB_ALTDIRFUNC != 0 {
         return kernel(flags);

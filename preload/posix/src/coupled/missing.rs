@@ -7,21 +7,19 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// Bytes that are fetched ahead of a program that reads one part after the other, at least and at
-/// most.
+/// Minimum and maximum of the bytes that are fetched ahead of a sequential reader.
 const AHEAD: [u64; 2] = [1 << 20, 32 << 20];
 
-/// The missing bytes of one open. All bytes of this value are zero if there are none.
+/// The missing bytes of one open. All bytes of this value are zero if none are missing.
 pub(super) struct Missing {
     any: AtomicBool,
     /// Held by a read at the position.
     reads: Lock,
-    /// The offset behind the last read.
+    /// The end offset of the last read.
     next: AtomicU64,
-    /// Bytes that were fetched ahead of that.
+    /// Bytes that were fetched ahead of `next`.
     ahead: AtomicU64,
-    /// Units that are there: the first one in the upper half, the one behind the last in the lower
-    /// one.
+    /// The range of units that have arrived: start in the upper half, end in the lower half.
     there: AtomicU64,
 }
 
@@ -36,17 +34,17 @@ impl Missing {
         }
     }
 
-    /// Bytes may be missing, or none is.
+    /// Records whether bytes may be missing.
     pub(super) fn set(&self, any: bool) {
         self.any.store(any, Release);
     }
 
-    /// Waits until no other read at the position runs; `None` if this thread runs one.
+    /// Waits until no other read at the position runs; `None` if this thread is in such a read.
     pub(super) fn lock(&self) -> Option<Guard<'_>> {
         self.reads.lock()
     }
 
-    /// All bytes are on this node.
+    /// Records that all bytes are on this node.
     pub(super) fn nothing(&self) {
         self.any.store(false, Release);
         for number in [&self.next, &self.ahead, &self.there] {
@@ -54,18 +52,18 @@ impl Missing {
         }
     }
 
-    /// Whether there may be any.
+    /// Whether bytes may be missing.
     pub(super) fn any(&self) -> bool {
         self.any.load(Acquire)
     }
 
-    /// Whether these units are there.
+    /// Whether these units have arrived.
     pub(super) fn has(&self, units: &Range<u64>) -> bool {
         let there = self.there.load(Acquire);
         there >> 32 <= units.start && units.end <= there & u64::from(u32::MAX)
     }
 
-    /// These units are there. Of those that two threads add at once, one may not be known.
+    /// Records that these units have arrived. Of concurrent calls, one may have no effect.
     pub(super) fn have_come(&self, mut units: Range<u64>) {
         if units.end > u64::from(u32::MAX) {
             return;
@@ -78,7 +76,7 @@ impl Missing {
         self.there.store(units.start << 32 | units.end, Release);
     }
 
-    /// Bytes that are to come ahead of a read of `extent`.
+    /// Returns how many bytes to fetch ahead of a read of `extent`.
     pub(super) fn ahead_of(&self, extent: Extent) -> u64 {
         let is_next = self.next.swap(extent.end(), Relaxed) == extent.offset && extent.offset > 0;
         let [least, most] = AHEAD;

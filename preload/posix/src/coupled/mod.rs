@@ -1,24 +1,24 @@
-//! Files that programs exchange in memory (`AGGIO_COUPLE`), as files of ordinary programs.
+//! Interposed calls on files that programs exchange in memory (`AGGIO_COUPLE`).
 //!
 //! ```text
-//! table     which open a descriptor belongs to, and how many bytes of it the program has read
-//! agent     the connection to the agent, which knows names and generations
-//! names     which names are those of coupled files
+//! table     the open that a descriptor belongs to, and the bytes that the program has read of it
+//! agent     the connection to the agent, which manages names and generations
+//! names     distinguishes names of coupled files from others
 //! open      opening and closing, duplicates, temporary files
 //! stream    streams of the C library
 //! parts     bytes that are on other nodes until they are read
-//! missing   which of these have come
-//! data      what of reading, cutting and synchronising the agent has to know
-//! facts     what `stat`, `access` and their kin tell of a name
-//! change    calls that change what is known of a name, or the name
-//! listing   directories, in which the coupled files are that this program may open
+//! missing   records which of these bytes have arrived
+//! data      notifies the agent of reads, changes of size, and synchronisation
+//! facts     `stat`, `access` and their kin
+//! change    calls that change metadata or names
+//! listing   adds coupled files to the listings of directories
 //! step      the number of records of a file that is being written
-//! fork      a parent waits until the agent knows its child
-//! process   children, other programs in this process, and its end
+//! fork      makes a parent wait until its child is registered with the agent
+//! process   children, programs that replace this one, and the end of the process
 //! ```
 //!
-//! Only names are answered here. A descriptor is the kernel's own, of a file in memory: whatever is
-//! done to it is the kernel's affair, also in programs that this library is not in.
+//! These modules resolve names only. A descriptor is an ordinary one of the kernel, for a file in
+//! memory: the kernel handles all accesses, also in programs without this library.
 
 mod agent;
 mod change;
@@ -59,7 +59,7 @@ use agg_core::log;
 use agg_core::log::Level;
 use std::io;
 
-/// The number by which the C library tells of an error; what no number tells goes to the log.
+/// Returns the `errno` of an error. Logs errors that have none and returns `EIO`.
 fn number(error: &io::Error) -> libc::c_int {
     error.raw_os_error().unwrap_or_else(|| {
         log!(Level::Error, "AGGIO_COUPLE: {error}");

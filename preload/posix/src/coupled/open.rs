@@ -20,14 +20,14 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 use std::time::Instant;
 
-/// Names that `mkstemp` tries.
+/// How many names `mkstemp` tries.
 const TRIES: u32 = 100;
 
-/// Opens a generation of a coupled file; `None` if the call means something else, or the file on
-/// disk.
+/// Opens a generation of a coupled file. Returns `None` if the name is not coupled, or refers to a
+/// file on disk.
 pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
     if flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
-        // What only stands for a name is the kernel's affair, and so is a file without one.
+        // The kernel handles descriptors that only refer to a path, and files without a name.
         let is_directory = flags & libc::O_TMPFILE == libc::O_DIRECTORY;
         let found = is_directory.then(|| known(at, path, flags & libc::O_NOFOLLOW == 0))??;
         return found.is_ok().then(|| errno::fail(libc::ENOTDIR) as c_int);
@@ -53,7 +53,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
         state::note_writer();
     }
     if writes && !table::has_room() {
-        // What is not followed would be complete although the process dies.
+        // Without a record of the open, the generation would be complete if the process dies.
         return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
     let creates = flags & libc::O_CREAT != 0;
@@ -89,17 +89,17 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let fetched =
         if parts { client.fetch(handle, &[Extent::new(0, u64::MAX)], 0) } else { Ok(true) };
     if writes || step || fetched.is_err() {
-        // SAFETY: the descriptor is nobody else's.
+        // SAFETY: no other code uses the descriptor.
         unsafe { next::close(fd) };
         client.withdraw(handle)?;
         return Err(fetched.err().unwrap_or_else(|| io::Error::from_raw_os_error(libc::EMFILE)));
     }
-    // The number is too high, or there are too many: what the agent hears of it ends here.
+    // The descriptor does not fit in the table: report it as closed, with unknown bytes read.
     let _ = client.close(handle, u64::MAX);
     Ok(fd)
 }
 
-/// The descriptor with the flags that the program asked for, and whether the table knows it.
+/// Sets the flags that the program requested. Returns the descriptor, and whether the table has it.
 fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
     let fd = opened.fd.as_raw_fd();
     // SAFETY: plain numbers.
@@ -117,17 +117,17 @@ fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
     (opened.fd.into_raw_fd(), known)
 }
 
-/// The number `fd` is given to a new open: one that the program closed unseen has ended.
+/// Ends an earlier open of `fd` that was closed unnoticed, because a new open gets the number.
 fn forget_closed(fd: c_int) {
     if table::has(fd) && !state::is_guest() {
         let _ = forget(fd);
     }
 }
 
-/// Takes `fd` out of the table; the agent hears of it if it was the last of its open.
+/// Takes `fd` out of the table, and notifies the agent if it was the last descriptor of its open.
 ///
 /// # Errors
-/// What the agent has to say of the generation.
+/// The error of the agent, for example because the generation is lost.
 fn forget(fd: c_int) -> Result<(), c_int> {
     table::take(fd).map_or(Ok(()), tell_ended)
 }
@@ -156,21 +156,21 @@ pub fn close(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
     }
 }
 
-/// Opens whose descriptors are about to be closed, of which the agent hears afterwards.
+/// Opens that end when their last descriptors are closed; the agent is notified afterwards.
 #[must_use = "the agent is to hear of them when they are closed"]
 pub struct Left(Vec<Ended>);
 
 impl Left {
-    /// The descriptors are closed.
+    /// Notifies the agent, after the descriptors were closed.
     pub fn tell(self) {
         for ended in self.0 {
-            // The calls that close many, or another one besides, tell no error.
+            // The calls that close other descriptors on the way do not report errors of these.
             let _ = tell_ended(ended);
         }
     }
 }
 
-/// Takes all descriptors of a range out of the table before they are closed.
+/// Takes all descriptors from `first` to `last` out of the table, before they are closed.
 pub fn leave(first: u32, last: u32) -> Left {
     if !table::any() || state::is_guest() {
         return Left(Vec::new());
@@ -179,7 +179,7 @@ pub fn leave(first: u32, last: u32) -> Left {
     Left(all.filter_map(table::take).collect())
 }
 
-/// After `fd` was duplicated: `new` shares its open. Returns `new`.
+/// After `fd` was duplicated: records that `new` shares its open. Returns `new`.
 pub fn duplicated(fd: c_int, new: c_int) -> c_int {
     if new >= 0 && new != fd && table::any() && !state::is_guest() {
         let _errno = errno::Keep::new();
@@ -191,7 +191,7 @@ pub fn duplicated(fd: c_int, new: c_int) -> c_int {
     new
 }
 
-/// Descriptors in a range that are this library's, in order.
+/// Returns the descriptors of the library from `first` to `last`, in order.
 pub fn own_among(first: u32, last: u32) -> Vec<u32> {
     let own = agent::descriptors().into_iter().map(c_int::cast_unsigned);
     let mut own: Vec<_> = own.filter(|fd| (first..=last).contains(fd)).collect();
@@ -199,7 +199,7 @@ pub fn own_among(first: u32, last: u32) -> Vec<u32> {
     own
 }
 
-/// `mkstemp` and its kin, if a rule names what the template says; `None` if not.
+/// `mkstemp` and its kin. Returns `None` if no rule covers the template.
 ///
 /// # Safety
 /// `template` is a C string that may be changed.

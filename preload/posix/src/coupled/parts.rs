@@ -1,8 +1,9 @@
-//! Files of other nodes of which this node has what programs have read: a read fetches its bytes
-//! first, and a call that this library does not follow, such as `mmap`, all that is missing.
+//! Files of other nodes that are present in parts: fetches the bytes of a read before the read, and
+//! the whole file before a call that this library does not follow, such as `mmap`.
 //!
-//! Only descriptors for reading are such. One whose bytes cannot be fetched before somebody else
-//! uses it can no more be read, so that missing bytes are never taken for zeros.
+//! Only descriptors for reading can lack bytes. If the bytes cannot be fetched before code outside
+//! this library uses a descriptor, the descriptor is made unreadable, so that missing bytes are
+//! never taken for zeros.
 
 use super::table::{self, Open};
 use super::{agent, number};
@@ -17,14 +18,14 @@ use libc::{c_char, c_int};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes that such a program waits for, at least.
+/// Bytes that a sequential reader fetches and waits for at a time, at least.
 const TOGETHER: u64 = 1 << 20;
 
-/// Bytes that come together.
+/// The unit of fetching, in bytes.
 const UNIT: u64 = 4 << 10;
 
-/// Whether the descriptors of a program that opens files for reading may lack bytes: other nodes
-/// have files, and no library is there that reads without the C library.
+/// Whether descriptors for reading may lack bytes: files may be on other nodes, and no library is
+/// loaded that reads without the C library.
 pub(super) fn may_be_missing(client: &Client) -> bool {
     client.is_between_nodes() && !state::flags().ring.load(Relaxed) && !has_library_of_rings()
 }
@@ -36,7 +37,7 @@ fn has_library_of_rings() -> bool {
         _: usize,
         found: *mut libc::c_void,
     ) -> c_int {
-        // SAFETY: the C library passes a record whose name is a C string, or null.
+        // SAFETY: the C library passes a record with a name that is a C string or null.
         let name = unsafe { (*info).dlpi_name };
         if name.is_null() {
             return 0;
@@ -56,14 +57,14 @@ fn has_library_of_rings() -> bool {
     found
 }
 
-/// Notes that a file which was opened for reading may lack bytes.
+/// Records that a file that was opened for reading may lack bytes.
 pub(super) fn begin(open: &Open, client: &Client) {
     let is_whole = client.fetch(open.handle(), &[], 0);
     open.missing.set(!matches!(is_whole, Ok(true)));
 }
 
-/// Fetches what a call reads: `len` bytes at `at`, or at the position, which no other thread moves
-/// by a read until the result is dropped.
+/// Fetches `len` bytes at `at`, or at the position, before a read of them. In the second case, no
+/// other thread moves the position with a read until the result is dropped.
 pub(super) fn before_read(
     open: &'static Open,
     fd: c_int,
@@ -73,20 +74,20 @@ pub(super) fn before_read(
     if !open.missing.any() {
         return Ok(None);
     }
-    // A handler that interrupts a read goes on without the lock.
+    // A signal handler that interrupts a read goes on without the lock.
     let guard = if at.is_none() { open.missing.lock() } else { None };
     let keep = errno::Keep::new();
     let start = at.unwrap_or_else(|| position(fd));
     let fetched = match u64::try_from(start) {
         Ok(start) if len > 0 => fetch(open, Extent::new(start, len)),
-        // The kernel says what is wrong, or reads nothing.
+        // The kernel returns the error, or reads nothing.
         _ => Ok(()),
     };
     drop(keep);
     fetched.map(|()| guard)
 }
 
-/// The position of a descriptor.
+/// Returns the position of a descriptor.
 pub(super) fn position(fd: c_int) -> i64 {
     // SAFETY: plain numbers.
     unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) }
@@ -113,10 +114,10 @@ fn told<T>(ask: impl FnOnce(&Client) -> std::io::Result<T>) -> Result<T, c_int> 
     agent::client().and_then(ask).map_err(|error| number(&error))
 }
 
-/// Fetches all that `fd` lacks.
+/// Fetches all bytes that `fd` lacks.
 ///
 /// # Errors
-/// The number of the agent's error.
+/// The `errno` of the agent's error.
 pub fn fetch_all(fd: c_int) -> Result<(), c_int> {
     match table::get(fd).filter(|open| table::any() && open.missing.any()) {
         None => Ok(()),
@@ -129,7 +130,8 @@ pub fn fetch_all(fd: c_int) -> Result<(), c_int> {
     }
 }
 
-/// The same before somebody else reads `fd`: without its bytes nobody can.
+/// As [`fetch_all`], before code outside this library reads `fd`. On failure, replaces `fd` and its
+/// duplicates with descriptors that cannot be read.
 pub fn complete(fd: c_int) {
     let Err(error) = fetch_all(fd) else { return };
     let _errno = errno::Keep::new();
@@ -137,7 +139,7 @@ pub fn complete(fd: c_int) {
     let text = "it cannot be read any more: bytes of it are missing";
     log!(Level::Error, "descriptor {fd} of a coupled file: {text}: {error}");
     let Some(open) = table::get(fd) else { return };
-    // SAFETY: a name that is a C string, and plain numbers; the new descriptor is this function's.
+    // SAFETY: a C string, and plain numbers; only this function uses the new descriptor.
     unsafe {
         let nothing = next::open64(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC, 0);
         let all = table::all().filter(|fd| table::get(*fd).is_some_and(|o| std::ptr::eq(o, open)));
@@ -155,7 +157,7 @@ pub fn complete(fd: c_int) {
     }
 }
 
-/// [`complete`] for all descriptors that another program would inherit.
+/// Calls [`complete`] for all descriptors that a new program would inherit.
 pub fn complete_inherited() {
     each(|fd| {
         // SAFETY: plain numbers.
@@ -166,7 +168,7 @@ pub fn complete_inherited() {
     });
 }
 
-/// [`complete`] for all descriptors.
+/// Calls [`complete`] for all descriptors.
 pub fn complete_everything() {
     each(complete);
 }
@@ -177,7 +179,7 @@ fn each(with: impl FnMut(c_int)) {
     }
 }
 
-/// Before a name is opened that may be one of a descriptor, as those in `/proc/self/fd` are.
+/// Called before a name is opened that may be one of a descriptor, such as `/proc/self/fd/3`.
 ///
 /// # Safety
 /// `path` is a C string or null.

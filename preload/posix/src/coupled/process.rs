@@ -1,4 +1,4 @@
-//! Children, other programs in this process, and its end.
+//! Coupled files across `fork`, `execve` and the end of the process.
 
 use super::table::{self, TABLE};
 use super::{agent, fork, listing, names};
@@ -12,17 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How the names of files begin that an agent has left for another one.
+/// Prefix of the names of files that an agent has left for its successor.
 const KEPT: &[u8] = b"bytes-";
 
-/// What the kernel shows as the name of a file that has none.
+/// Suffix that the kernel shows after the name of a deleted file.
 const NAMELESS: &[u8] = b" (deleted)";
 
-/// How the names of coupled files begin that have none: in memory, and elsewhere.
+/// Prefixes of the names of unnamed coupled files, in memory and on disk.
 const NAMES: [&[u8]; 2] = [b"memfd:aggio-couple", b"aggio-couple"];
 
-/// When the library is loaded: what this program has inherited of coupled files is its own, so
-/// that the agent hears of its end.
+/// When the library is loaded: registers inherited coupled files as opens of this process, so that
+/// the agent notices its end.
 pub fn attach() {
     let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
@@ -33,26 +33,27 @@ pub fn attach() {
     }
 }
 
-/// Whether `fd` is of a file that only an agent, or whoever it is from, can tell.
+/// Whether `fd` may be of a coupled file; the agent, or the process that it is from, decides.
 fn may_be_coupled(fd: c_int) -> bool {
     let link = std::fs::read_link(Path::new(&format!("/proc/self/fd/{fd}")));
     link.is_ok_and(|name| is_of_coupled(name.as_os_str().as_bytes(), names::spill))
 }
 
-/// Whether a coupled file may have the name that the kernel shows; some rule `spills`.
+/// Whether `name`, as the kernel shows it, may be that of a coupled file. `spills` tells whether a
+/// rule has a spill directory.
 fn is_of_coupled(name: &[u8], spills: impl Fn() -> bool) -> bool {
     let last = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
     let Some(last) = last.strip_suffix(NAMELESS) else {
-        // Those of an earlier agent have names.
+        // Files of an earlier agent have names.
         return last.starts_with(KEPT) && spills();
     };
-    // A file that never had a name shows its number.
+    // The kernel shows the inode number of a file that never had a name.
     let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     NAMES.iter().any(|start| last.starts_with(start))
         || last.strip_prefix(b"#").is_some_and(is_number) && spills()
 }
 
-/// Tells the agent that this process, too, has `fd` open.
+/// Registers `fd` with the agent as an open of this process.
 fn adopt(fd: c_int) {
     let Ok(client) = agent::client() else { return };
     // SAFETY: plain numbers.
@@ -62,7 +63,7 @@ fn adopt(fd: c_int) {
         (Ok(handle), Some(open)) => open.set_handle(handle),
         (Ok(handle), None) => {
             if !table::add(fd, handle, writes) {
-                // The kernel tells of its end, this library cannot.
+                // There is no room in the table: the kernel, not this library, reports its end.
                 let _ = client.close(handle, u64::MAX);
             }
         }
@@ -70,19 +71,19 @@ fn adopt(fd: c_int) {
     }
 }
 
-/// Before `fork`: nobody is in the middle of a change that the child would see half done.
+/// Before `fork`: waits until no thread is changing state that the child would copy half changed.
 pub fn before_fork() {
     fork::begin();
-    // The child shares positions: the next read of either is not known.
+    // The child shares the positions, so the next read of either process cannot be foreseen.
     super::complete_everything();
     if state::has_coupled() {
-        // What another thread is just making would never be made in the child.
+        // If another thread were initialising the connection, the child could never finish it.
         let _ = agent::client();
     }
     if let Some(guard) = listing::lock().lock() {
         TABLE.forks.store(true, Relaxed);
         fork::prepare();
-        // Both sides give it back.
+        // Parent and child both release the lock.
         std::mem::forget(guard);
     }
 }
@@ -104,7 +105,7 @@ pub fn has_forked() {
     fork::settle();
 }
 
-/// In a child after `fork`: it has open what its parent has, and may end in another way.
+/// In the child after `fork`: registers the opens of the parent as those of the child, too.
 pub fn in_child() {
     mpi_runs(false);
     if table::any() && !Inside::is() {
@@ -112,7 +113,7 @@ pub fn in_child() {
         let mut told = Vec::new();
         for fd in table::all() {
             let handle = table::get(fd).map(|open| open.handle());
-            // Duplicates share an open, which is told once.
+            // Duplicates share an open, which is registered once.
             if !told.contains(&handle) {
                 adopt(fd);
                 told.push(table::get(fd).map(|open| open.handle()));
@@ -122,7 +123,7 @@ pub fn in_child() {
     fork::tell();
 }
 
-/// At the end of the process: what it has open for writing is complete.
+/// At the end of the process: completes the generations that it has open for writing.
 pub fn at_exit() {
     if state::has_coupled() && !TABLE.dies.load(Relaxed) {
         let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
@@ -132,8 +133,8 @@ pub fn at_exit() {
     }
 }
 
-/// Before [`at_exit`] where the C library is about to write its streams out: what is in them is
-/// part of what is complete.
+/// Before [`at_exit`], if the C library is about to write out its streams: their bytes belong to
+/// the complete generations.
 pub fn write_streams() {
     if table::any() {
         // SAFETY: null means all streams.
@@ -141,13 +142,13 @@ pub fn write_streams() {
     }
 }
 
-/// MPI has started, or ended. A process that ends in between without `MPI_Finalize` has failed:
-/// MPI libraries call `exit` themselves when the launcher was killed.
+/// Records that MPI has started or ended. A process that ends in between, without `MPI_Finalize`,
+/// has failed: MPI libraries call `exit` themselves when the launcher was killed.
 pub fn mpi_runs(runs: bool) {
     TABLE.dies.store(runs, Relaxed);
 }
 
-/// The process gives up: what it has open for writing is not complete.
+/// Records that the process fails: the generations that it has open for writing are not complete.
 pub fn died() {
     TABLE.dies.store(true, Relaxed);
 }

@@ -1,5 +1,5 @@
-//! `ready=step`: the number of records of a netCDF file that is being written. Its writer tells the
-//! agent when it has changed, and a reader sees what the agent says instead of it.
+//! `ready=step`: the number of records of a netCDF file that is being written. The writer notifies
+//! the agent of changes, and readers see the number of the agent instead of the one in the file.
 
 use super::table::{self, Open};
 use super::{agent, number, parts};
@@ -10,10 +10,10 @@ use agg_core::log::Level;
 use aggio_couple::{Before, NUMBER, covers_number};
 use libc::{c_int, c_void, iovec, ssize_t};
 
-/// Bytes of the number of records, and of what the file begins with, at most.
+/// Bytes of the magic number of the file and the number of records, at most.
 const WIDEST: ssize_t = 12;
 
-/// A write to `fd` at `at`, or at its position; the agent hears of one to the number of records.
+/// A write to `fd` at `at`, or at its position. Reports a write to the number of records.
 pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
     let done = kernel();
     let open = if table::any() && done > 0 { table::get(fd) } else { None };
@@ -22,7 +22,7 @@ pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) 
     if !u64::try_from(start).is_ok_and(|start| covers_number(start, done as u64)) {
         return done;
     }
-    // Without buffers netCDF writes the number before the last record; with them, at its sync.
+    // Without buffers, netCDF writes the number before the last record; with buffers, at its sync.
     let before = if done <= WIDEST { Before::Others } else { Before::All };
     let errno = errno::Keep::new();
     let told = told(open, |client, open| client.announce(open.handle(), before));
@@ -30,10 +30,10 @@ pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) 
     told.map_or_else(errno::fail, |()| done)
 }
 
-/// A read of `fd` at `at`, or at its position, of which the program gets what is in `vectors`.
+/// A read of `fd` at `at`, or at its position, into `vectors`. Counts the bytes as read.
 ///
 /// # Safety
-/// `vectors` are those that `kernel` fills.
+/// `kernel` reads into `vectors`.
 pub unsafe fn reading(
     fd: c_int,
     at: Option<i64>,
@@ -50,7 +50,7 @@ pub unsafe fn reading(
     done
 }
 
-/// The same, of which the program does not get all.
+/// As [`reading`], without counting: the program may not get all of these bytes.
 ///
 /// # Safety
 /// As for [`reading`].
@@ -108,18 +108,18 @@ unsafe fn put(vectors: &[iovec], mut place: usize, byte: u8) {
     }
 }
 
-/// One range of memory as vectors.
+/// Returns one range of memory as vectors.
 pub fn one(data: *mut c_void, len: usize) -> [iovec; 1] {
     [iovec { iov_base: data, iov_len: len }]
 }
 
-/// The vectors of a call.
+/// Returns the vectors of a call.
 ///
 /// # Safety
 /// `vectors` points to `count` of them, as the C library demands.
 pub unsafe fn all<'a>(vectors: *const iovec, count: c_int) -> &'a [iovec] {
     match usize::try_from(count) {
-        // The kernel refuses what is not there, or too much.
+        // The kernel rejects invalid vectors, or too many.
         Ok(count @ 1..=1024) if !vectors.is_null() => {
             // SAFETY: the caller's promise.
             unsafe { std::slice::from_raw_parts(vectors, count) }
@@ -128,8 +128,8 @@ pub unsafe fn all<'a>(vectors: *const iovec, count: c_int) -> &'a [iovec] {
     }
 }
 
-/// Whether the bytes of `fd` may be had without a read of this program: not while its number of
-/// records is not the one that is to be seen.
+/// Whether `fd` may be read without the calls of this module. Not while the number of records in
+/// the file differs from the number that readers may see.
 pub fn is_whole(fd: c_int) -> bool {
     let is_whole = has_all(fd);
     if !is_whole {
@@ -140,7 +140,7 @@ pub fn is_whole(fd: c_int) -> bool {
     is_whole
 }
 
-/// Whether all that can be read of `fd` is what is to be seen of it.
+/// Whether readers may see all of the file of `fd` as it is.
 pub(super) fn has_all(fd: c_int) -> bool {
     let open = if table::any() { table::get(fd) } else { None };
     let Some(open) = open.filter(|open| open.is_step() && !open.writes()) else { return true };
@@ -148,7 +148,7 @@ pub(super) fn has_all(fd: c_int) -> bool {
     matches!(told(open, |client, open| client.records(open.handle(), 0)), Ok(None))
 }
 
-/// What the agent says.
+/// Sends a request to the agent and returns the reply.
 fn told<T>(
     open: &Open,
     ask: impl FnOnce(&aggio_couple::Client, &Open) -> std::io::Result<T>,

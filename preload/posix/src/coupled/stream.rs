@@ -1,4 +1,4 @@
-//! Streams of the C library on coupled files. They are its own, on the descriptor.
+//! Streams of the C library on coupled files. They are ordinary streams on the descriptor.
 
 use super::table::{self, Ended};
 use super::{names, open, parts, step};
@@ -28,13 +28,13 @@ pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FIL
         open.set_read_ahead();
     }
     let stream = match has_all && !open.is_some_and(|open| open.missing.any()) {
-        // The library must see its reads.
+        // Reads must go through this library.
         // SAFETY: the functions live as long as the process; the caller's mode.
         false => unsafe { cookie_stream(fd, mode, FUNCTIONS) }.unwrap_or_else(|| {
             errno::set(libc::ENOTSUP);
             std::ptr::null_mut()
         }),
-        // SAFETY: the descriptor is open and nobody else's; the caller's mode.
+        // SAFETY: the descriptor is open, and no other code uses it; the caller's mode.
         true => unsafe { next::fdopen(fd, mode) },
     };
     if stream.is_null() {
@@ -44,7 +44,7 @@ pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FIL
     Some(stream)
 }
 
-/// The functions of a stream whose file is being written, or lacks bytes.
+/// The functions of a stream on a file that is being written, or that lacks bytes.
 const FUNCTIONS: Functions = Functions { read, write, seek, close: closed };
 
 unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, len: size_t) -> ssize_t {
@@ -76,11 +76,11 @@ unsafe extern "C" fn closed(cookie: *mut c_void) -> c_int {
 }
 
 fn close(fd: c_int) {
-    // SAFETY: the descriptor is nobody else's.
+    // SAFETY: no other code uses the descriptor.
     open::close(fd, || unsafe { next::close(fd) });
 }
 
-/// `freopen` with the name of a coupled file; `None` if it is none.
+/// `freopen` with the name of a coupled file; `None` if the name is not coupled.
 ///
 /// # Safety
 /// As the C library demands.
@@ -99,8 +99,7 @@ pub unsafe fn reopen(
     let fd = open::open(libc::AT_FDCWD, path, flags, 0o666);
     let Some(fd) = fd.filter(|fd| *fd >= 0) else {
         before.map(open::tell_ended);
-        // The C library closes the stream if it cannot open the file: so does this, which it
-        // cannot, as it cannot open a name without one.
+        // A `freopen` that cannot open the file closes the stream: do the same.
         return fd.map(|_| {
             let _errno = errno::Keep::new();
             // SAFETY: the caller's stream.
@@ -122,10 +121,10 @@ pub unsafe fn reopen(
     Some(made)
 }
 
-/// Bytes of a file with which netCDF finds out what kind it is, all of one that has fewer.
+/// How many bytes netCDF reads to recognise the format of a file; of a smaller file, it reads all.
 const LOOKED_AT: i64 = 2048;
 
-/// Whether a stream has only shown what kind of file it is to a library that opens it again.
+/// Whether a stream was only read to recognise the format, by a library that opens the file again.
 fn is_look(fd: c_int, stream: *mut FILE) -> bool {
     let mut magic = [0u8; 4];
     // SAFETY: the caller's stream; the kernel writes into the local array.
@@ -136,7 +135,7 @@ fn is_look(fd: c_int, stream: *mut FILE) -> bool {
     position < LOOKED_AT && read == 4 && is_known
 }
 
-/// Takes the descriptor of a stream that is to be closed out of the table.
+/// Takes the descriptor of a stream out of the table before the stream is closed.
 fn ended(stream: *mut FILE) -> Option<Ended> {
     if !table::any() || stream.is_null() {
         return None;
@@ -148,7 +147,7 @@ fn ended(stream: *mut FILE) -> Option<Ended> {
     if open.is_read_ahead() || is_look(fd, stream) {
         return table::take(fd);
     }
-    // What the stream has read ahead, the program has not.
+    // Bytes that the stream has read ahead were not read by the program.
     // SAFETY: as above.
     if let Ok(position) = u64::try_from(unsafe { libc::ftello(stream) }) {
         open.raise(position);

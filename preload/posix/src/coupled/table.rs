@@ -1,4 +1,4 @@
-//! Which open of a coupled file a descriptor belongs to.
+//! The table of descriptors of coupled files, and the opens that they belong to.
 
 use super::listing::Listings;
 use super::missing::Missing;
@@ -10,35 +10,35 @@ use std::sync::atomic::{
     Ordering::Release,
 };
 
-/// Descriptors from this number on cannot be open on a coupled file.
+/// The first descriptor number that cannot be in the table.
 const LIMIT: usize = 65_536;
-/// So many opens of coupled files a process may have at a time.
+/// How many opens of coupled files a process can have at a time.
 const MOST: usize = 4096;
 
-/// What the process has open of coupled files, as the host's item
-/// `aggio_posix_coupled`. All its bytes are zero.
+/// The open coupled files of the process, which the host defines as its item `aggio_posix_coupled`.
+/// Initially, all bytes are zero.
 pub struct Coupled {
     /// One more than the place of its open in `opens`; 0 if there is none.
     entries: [AtomicU16; LIMIT],
     opens: [Open; MOST],
-    /// Descriptors in the table, and one more than the highest that ever was.
+    /// Descriptors in the table, and one more than the highest ever added.
     count: AtomicUsize,
     end: AtomicUsize,
-    /// The process dies: its end is not to look like one in order.
+    /// The process is failing, so its generations are not complete at exit.
     pub(super) dies: AtomicBool,
-    /// How the process reaches the agent.
+    /// The connection to the agent.
     pub(super) client: OnceLock<Client>,
-    /// The list of directories is held across a `fork` just now.
+    /// The lock of the listings is held across a `fork` at present.
     pub(super) forks: AtomicBool,
-    /// The pipe of such a `fork`: one more than the descriptor for reading in the upper half, than
-    /// that for writing in the lower one; 0 if there is none.
+    /// The pipe of such a `fork`: the upper half is one more than the descriptor for reading, the
+    /// lower half one more than that for writing; 0 if there is none.
     pub(super) pipe: AtomicU64,
-    /// Directories whose end the program has reached.
+    /// The coupled files that `readdir` adds to directories.
     pub(super) listings: Listings,
 }
 
 impl Coupled {
-    /// Nothing is open.
+    /// Makes an empty table.
     pub const fn new() -> Self {
         Self {
             entries: [const { AtomicU16::new(0) }; LIMIT],
@@ -59,27 +59,27 @@ unsafe extern "Rust" {
     pub(super) safe static TABLE: Coupled;
 }
 
-/// One open, which duplicates of its descriptor share.
+/// One open, shared by duplicates of its descriptor.
 pub(super) struct Open {
-    /// By which the agent knows it.
+    /// The agent's identifier of the open.
     handle: AtomicU64,
     /// Bytes that the program has read.
     moved: AtomicU64,
-    /// Descriptors in this process; 0 if the place is free.
+    /// Descriptors in this process; 0 if the slot is free.
     references: AtomicUsize,
-    /// It is open for writing.
+    /// The file is open for writing.
     writes: AtomicBool,
-    /// Its records are read while it is written.
+    /// Records of the file are read while it is written.
     step: AtomicBool,
-    /// A stream of this library reads it ahead, and nobody knows how much of it the program has.
+    /// A stream of this library reads ahead, so the bytes that the program has read are not known.
     ahead: AtomicBool,
     /// One more than the number of records that the program has seen last.
     told: AtomicU64,
-    /// Its bytes that may be on other nodes only.
+    /// Bytes that may be on other nodes only.
     pub(super) missing: Missing,
 }
 
-/// An open whose last descriptor in this process is gone.
+/// An open without any descriptor left in this process.
 #[must_use = "the agent is to hear of it"]
 pub(super) struct Ended {
     pub(super) handle: u64,
@@ -117,7 +117,7 @@ impl Open {
         self.step.load(Relaxed)
     }
 
-    /// Records of the file are read while it is written.
+    /// Records that the records of the file are read while it is written.
     pub(super) fn set_step(&self) {
         self.step.store(true, Relaxed);
     }
@@ -126,7 +126,7 @@ impl Open {
         self.ahead.load(Relaxed)
     }
 
-    /// A stream of this library reads the file.
+    /// Records that a stream of this library reads the file.
     pub(super) fn set_read_ahead(&self) {
         self.ahead.store(true, Relaxed);
     }
@@ -139,14 +139,14 @@ impl Open {
         self.told.store(told, Relaxed);
     }
 
-    /// The program has read so many bytes more.
+    /// Adds `bytes` to the number of bytes that the program has read.
     pub(super) fn add(&self, bytes: u64) {
-        // A sum that two threads make at once may lack a part; it only tells little from much.
+        // Concurrent additions may lose a part; the sum only distinguishes small from large.
         let sum = self.moved.load(Relaxed).saturating_add(bytes);
         self.moved.store(sum, Relaxed);
     }
 
-    /// The program has read at least so many bytes.
+    /// Records that the program has read at least `bytes` bytes.
     pub(super) fn raise(&self, bytes: u64) {
         self.moved.fetch_max(bytes, Relaxed);
     }
@@ -164,23 +164,23 @@ pub fn any() -> bool {
     TABLE.count.load(Relaxed) != 0
 }
 
-/// The open that `fd` belongs to.
+/// Returns the open that `fd` belongs to.
 pub(super) fn get(fd: c_int) -> Option<&'static Open> {
     let place = TABLE.entries.get(usize::try_from(fd).ok()?)?.load(Acquire);
     TABLE.opens.get(usize::from(place).checked_sub(1)?)
 }
 
-/// All descriptors in the table.
+/// Returns all descriptors in the table.
 pub(super) fn all() -> impl Iterator<Item = c_int> {
     (0..TABLE.end.load(Relaxed) as c_int).filter(|fd| get(*fd).is_some())
 }
 
-/// Whether one more open can be followed.
+/// Whether the table has room for one more open.
 pub(super) fn has_room() -> bool {
     TABLE.opens.iter().any(|open| open.references.load(Relaxed) == 0)
 }
 
-/// Says that `fd`, which is in no table, is a new open; whether there is room for it.
+/// Adds `fd`, which is not in the table, as a new open. Returns false if there is no room.
 pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     if usize::try_from(fd).is_ok_and(|fd| fd >= LIMIT) {
         return false;
@@ -199,7 +199,7 @@ pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     true
 }
 
-/// Says that `new` shares the open of `fd`; whether there is room for it.
+/// Makes `new` share the open of `fd`. Returns false if there is no room.
 pub(super) fn share(fd: c_int, new: c_int) -> bool {
     let Some(open) = get(fd) else { return true };
     if usize::try_from(new).is_ok_and(|new| new >= LIMIT) {
@@ -217,7 +217,7 @@ fn set(fd: c_int, place: u16) {
     }
 }
 
-/// Takes `fd` out of the table; its open, if that has ended by it.
+/// Takes `fd` out of the table. Returns its open if this was the last descriptor of it.
 pub(super) fn take(fd: c_int) -> Option<Ended> {
     let open = get(fd)?;
     let (handle, writes) = (open.handle(), open.writes());

@@ -1,5 +1,4 @@
-//! Files that programs exchange in memory, as a kind of storage: which names it claims, how it
-//! opens them.
+//! Coupled files as a kind of storage: which names are coupled, and how these files are opened.
 
 use super::CoupledFile;
 use super::records::Step;
@@ -19,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::time::Instant;
 
-/// The kind of storage.
+/// The storage kind of coupled files.
 #[derive(Debug)]
 pub(in crate::driver) struct Coupled {
     client: Client,
@@ -27,18 +26,18 @@ pub(in crate::driver) struct Coupled {
 }
 
 impl Coupled {
-    /// Files that `client` opens, and that are accessed as those of `posix`.
+    /// Opens files with `client` and accesses them with the driver of `posix`.
     pub(in crate::driver) fn new(client: Client, posix: Posix) -> Self {
         Self { client, posix }
     }
 
-    /// The name of the coupled file that `path` means to this process. What is made anew is no
-    /// link.
+    /// Returns the name of the coupled file at `path`, or `None` if it is not one. A link at the
+    /// end of the path is followed if `follow`; a file that must be new is never a link.
     fn named(&self, path: &str, follow: bool) -> Option<PathBuf> {
         self.client.name_of(PathBuf::from(working_directory()).join(path), follow)
     }
 
-    /// The open file `handle`, for which the process has waited since `began`.
+    /// Makes the driver of the open file `handle`. The process has waited for it since `began`.
     fn file(
         &self,
         inner: Box<dyn Driver>,
@@ -88,7 +87,7 @@ impl Kind for Coupled {
         self.named(&how.path, true).is_some()
     }
 
-    /// A coupled file is everywhere on its node.
+    /// All processes of a node can open a coupled file.
     fn stands_in(&self, how: &OpenHow) -> bool {
         self.named(&how.path, !how.exclusive).is_some()
     }
@@ -97,7 +96,7 @@ impl Kind for Coupled {
         true
     }
 
-    /// Opens a generation of the file; rank 0 waits for it if it must.
+    /// Opens a generation of the file. Rank 0 waits for it if necessary.
     fn open(&self, drivers: &Drivers, how: &OpenHow) -> Result<Box<dyn Driver>> {
         let missing = || refusal(&io::Error::from_raw_os_error(libc::ENOENT), how);
         let path = self.named(&how.path, !how.exclusive).ok_or_else(missing)?;
@@ -107,7 +106,7 @@ impl Kind for Coupled {
             create: how.create || how.exclusive,
             exclusive: how.exclusive,
             mode: how.permissions.unwrap_or(0o666) & !os::umask(),
-            // Others open what rank 0 has open: it is here now or not at all.
+            // The other ranks open the generation of rank 0: it exists now, or never will.
             blocking: how.rank == 0,
             parts: true,
             ..Open::new(&path)
@@ -121,7 +120,7 @@ impl Kind for Coupled {
         match self.posix.of_descriptor(how, opened.fd) {
             Ok(inner) => Ok(self.file(inner, opened.handle, how, began)),
             Err(error) => {
-                // The first error is told.
+                // Report only the first error.
                 let _ = self.client.withdraw(opened.handle);
                 Err(error)
             }
@@ -133,7 +132,7 @@ impl Kind for Coupled {
         let Identity { device, inode } = offer.identity;
         match self.client.adopt_file(device, inode, [how.write, true]) {
             Ok(handle) => Ok(self.file(inner, handle, how, began)),
-            // The file on disk, because the writer died.
+            // The file on disk: the writer died.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(inner),
             Err(error) => Err(refusal(&error, how)),
         }

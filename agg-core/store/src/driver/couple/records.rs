@@ -3,13 +3,13 @@
 use aggio_couple::NUMBER;
 use std::sync::atomic::AtomicU64;
 
-/// What a reader was told of records, one more than their number; unused by writers.
+/// One more than the number of records that a reader received last; unused by writers.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) told: AtomicU64,
 }
 
-/// Puts the number of records that is to be seen into bytes that were read at `offset`.
+/// Overwrites the number of records in bytes that were read at `offset` with the visible number.
 pub(super) fn show(records: Option<(u64, usize)>, read: &mut [u8], offset: u64) {
     let Some((count, width)) = records else { return };
     for (index, byte) in (NUMBER as u64..).zip(&count.to_be_bytes()[8 - width..]) {
