@@ -4,10 +4,10 @@
  *
  * Each generation has KIB KiB. LAYOUT is contiguous: each rank writes one part, and reads that of
  * the next rank; uneven: the same, where the part of the first rank is a sixteenth; or slabs: the
- * values are an array of 64 rows; the writers have blocks of rows and columns, the readers columns.
- * With PERCENT, a reader reads only that percentage of its part, from its beginning. PAUSE in the
- * environment makes a writer wait for that many milliseconds before each generation. The reader
- * prints "generation N: right", or the number of wrong values. */
+ * values are an array of 64 rows; the writers have blocks of rows and columns, the readers columns;
+ * or rows: the same with 4096 rows. With PERCENT, a reader reads only that percentage of its part,
+ * from its beginning. PAUSE in the environment makes a writer wait for that many milliseconds before
+ * each generation. The reader prints "generation N: right", or the number of wrong values. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS = 64 };
 static int rank, ranks;
+static uint64_t rows;
 static const char *kind;
 
 static void check(int error, const char *what) {
@@ -54,7 +54,7 @@ static uint64_t edge(int one, int uneven, uint64_t all) {
 }
 
 static struct part part_of(int reads, const char *layout, uint64_t all, int percent) {
-    int slabs = strcmp(layout, "slabs") == 0, uneven = strcmp(layout, "uneven") == 0 && ranks > 1;
+    int slabs = rows > 1, uneven = strcmp(layout, "uneven") == 0 && ranks > 1;
     struct part part = {0, 1, 0, all};
     int me = reads ? (rank + 1) % ranks : rank;
     if (!slabs) {
@@ -64,9 +64,9 @@ static struct part part_of(int reads, const char *layout, uint64_t all, int perc
         int dims[2] = {0, 0};
         if (reads) dims[0] = 1;
         MPI_Dims_create(ranks, 2, dims);
-        uint64_t y = (uint64_t)(me / dims[1]), x = (uint64_t)(me % dims[1]), width = all / ROWS;
-        part.row = ROWS * y / (uint64_t)dims[0];
-        part.rows = ROWS * (y + 1) / (uint64_t)dims[0] - part.row;
+        uint64_t y = (uint64_t)(me / dims[1]), x = (uint64_t)(me % dims[1]), width = all / rows;
+        part.row = rows * y / (uint64_t)dims[0];
+        part.rows = rows * (y + 1) / (uint64_t)dims[0] - part.row;
         part.column = width * x / (uint64_t)dims[1];
         part.columns = width * (x + 1) / (uint64_t)dims[1] - part.column;
     }
@@ -79,14 +79,15 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    int reads = strcmp(argv[1], "read") == 0, slabs = strcmp(argv[2], "slabs") == 0;
+    int reads = strcmp(argv[1], "read") == 0;
+    rows = strcmp(argv[2], "slabs") == 0 ? 64 : strcmp(argv[2], "rows") == 0 ? 4096 : 1;
     kind = argv[3];
     const char *pause = getenv("PAUSE");
     uint64_t all = strtoull(argv[6], NULL, 10) * 1024 / 8;
     struct part part = part_of(reads, argv[2], all, argc > 7 ? atoi(argv[7]) : 0);
-    uint64_t width = slabs ? all / ROWS : all, count = part.rows * part.columns;
+    uint64_t width = all / rows, count = part.rows * part.columns;
     uint64_t *data = malloc(count * 8 + 8);
-    int array[2] = {slabs ? ROWS : 1, (int)width};
+    int array[2] = {(int)rows, (int)width};
     int sizes[2] = {(int)part.rows, (int)part.columns};
     int starts[2] = {(int)part.row, (int)part.column};
     MPI_Datatype tile;

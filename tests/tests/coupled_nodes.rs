@@ -258,6 +258,31 @@ fn from_the_second_generation_on_no_reader_asks_for_bytes() {
 }
 
 #[test]
+#[ignore = "measures"]
+fn rows_are_measured() {
+    let Some(place) = place(Plan::new(4, 1)) else { return };
+    for mpi in installed() {
+        let (file, program) = (place.file("parts.dat"), compile("coupled_parts.c", &mpi));
+        let words = |what| [what, "rows", "random", &file, "6", "131072"];
+        let job = |hosts, words: &[&str]| place.spread(&mpi, hosts, &program, words).spawn();
+        let began = std::time::Instant::now();
+        let reads = job((3, 4), &words("read"));
+        let wrote = job((1, 2), &words("write")).expect("mpirun");
+        let text = place.succeeds(&mpi.name, reads.expect("mpirun"));
+        place.succeeds(&mpi.name, wrote);
+        eprintln!("{} {:?} {text}", mpi.name, began.elapsed());
+        for host in ["node1", "node2", "node3", "node4"] {
+            eprintln!(
+                "{host} {} {}",
+                place.status(host, "messages"),
+                place.status(host, "fetches")
+            );
+        }
+        place.leaves_nothing();
+    }
+}
+
+#[test]
 fn a_job_that_reads_no_more_gets_no_more_bytes() {
     let Some(place) = place(Plan::new(4, 1)) else { return };
     for mpi in installed() {

@@ -80,7 +80,7 @@ pub enum Body {
 
 impl Body {
     /// The bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Body::None => &[],
             Body::Bytes(bytes) => bytes,

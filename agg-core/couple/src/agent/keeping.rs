@@ -69,9 +69,7 @@ impl Agent {
         });
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let Some(parts) = found else { return peers.say(peer, &Message::NotKept(tag), Body::None) };
-        parts
-            .into_iter()
-            .try_for_each(|(offset, body)| peers.say(peer, &Message::Kept(tag, offset), body))
+        peers.say_parts(peer, tag, false, parts)
     }
 
     /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.

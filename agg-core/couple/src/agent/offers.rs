@@ -9,7 +9,7 @@ use crate::peers::{Away, Message, Where};
 use crate::protocol::bad;
 use crate::registry::{Area, Path, State, series};
 use crate::spares::has_room;
-use aggio_link::Peer;
+use aggio_link::{Body, Peer};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -32,11 +32,12 @@ impl Agent {
         let Some(peers) = self.peers.as_mut().filter(|_| size >= LEAST) else { return };
         let (path, number) = (generation.path.clone(), generation.number);
         let away = Away { generation: number, area, size, mode, ..Away::default() };
-        for peer in peers.offers.complete(&series(&path), area) {
-            let map = self.map_of(area, size);
-            let Some(peers) = &mut self.peers else { return };
+        let readers = peers.offers.complete(&series(&path), area);
+        let map = if readers.is_empty() { Body::None } else { self.map_of(area, size, true) };
+        let Some(peers) = &mut self.peers else { return };
+        for peer in readers {
             // One that is gone needs no bytes.
-            let _ = peers.say(peer, &Message::Offer(path.clone(), away), map);
+            let _ = peers.say(peer, &Message::Offer(path.clone(), away), map.clone());
         }
     }
 

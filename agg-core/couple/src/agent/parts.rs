@@ -12,8 +12,11 @@ use std::io;
 /// Parts that one message names, at most.
 const PARTS: usize = 200_000;
 
-/// Parts that are named before anybody asks, at most.
+/// Parts that are named before anybody asks, at most, of a small file.
 const FEW_PARTS: usize = 1000;
+
+/// Bytes of a large file for each part that is named before anybody asks: a name takes about six.
+const PART: u64 = 4 << 10;
 
 /// Smaller files are copied as a whole.
 const LARGE: u64 = 256 << 10;
@@ -62,7 +65,7 @@ impl Agent {
         if copy.has(&extents) {
             self.reply(link, &Reply::Done, None);
         } else {
-            copy.want(Wanting { link, extents });
+            copy.want(Wanting::new(link, extents));
             self.let_wait(link);
         }
         self.fetch(key);
@@ -95,7 +98,7 @@ impl Agent {
         let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
         let copy = copies.and_then(|copies| copies.get_mut(key));
         let wanting = copy.map(|copy| std::mem::take(&mut copy.wanting)).unwrap_or_default();
-        wanting.into_iter().for_each(|one| _ = self.reply(one.link, &failed(error), None));
+        wanting.into_iter().for_each(|one| _ = self.reply(one.link(), &failed(error), None));
     }
 
     /// Another node asks for the nodes that have parts of a generation.
@@ -115,12 +118,14 @@ impl Agent {
     }
 
     /// The body of a message about a complete generation of so many bytes: the nodes that have its
-    /// parts, if these are few.
-    pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
+    /// parts, if these are few, or few for its size to `many`.
+    pub(super) fn map_of(&self, area: Area, size: u64, many: bool) -> Body {
+        let for_size = usize::try_from(size / PART).unwrap_or(PARTS).clamp(FEW_PARTS, PARTS);
+        let most = if many { for_size } else { FEW_PARTS };
         let Some(peers) = &self.peers else { return Body::None };
         let generation = self.registry.files.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
-        match peers.locations.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
+        match peers.locations.find((area, &series), &[Extent::new(0, size)], most) {
             (found, true) => Body::Bytes(found.encode()),
             _ => Body::None,
         }

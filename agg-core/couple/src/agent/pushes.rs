@@ -8,8 +8,8 @@ use aggio_base::{Extent, log, log::Level};
 use aggio_link::{Body, Peer};
 use std::io;
 
-/// Places of a subscription, at most: an owner names no more of them with a generation.
-pub(super) const PLACES: usize = 1000;
+/// Places of a subscription, at most.
+pub(super) const PLACES: usize = 100_000;
 
 /// The part of a generation that a node has.
 struct Part<'a> {
@@ -82,13 +82,11 @@ impl Agent {
             let (area, report) = (part.area, part.report);
             let push = Message::Push { owner, series, number, area, report, tag };
             let Some(peers) = &mut self.peers else { return };
-            let mut all = bytes.unwrap_or_default().into_iter();
+            let parts = bytes.unwrap_or_default();
             // A connection that has ended is told soon.
-            let _ = peers.say(peer, &push, Body::None).and_then(|()| {
-                all.try_for_each(|(offset, body)| {
-                    peers.say(peer, &Message::Pushed(tag, offset), body)
-                })
-            });
+            let _ = peers
+                .say(peer, &push, Body::None)
+                .and_then(|()| peers.say_parts(peer, tag, true, parts));
         }
     }
 

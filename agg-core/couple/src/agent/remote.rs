@@ -111,7 +111,8 @@ impl Agent {
             | Message::Subscribe { .. }
             | Message::Subscribed { .. }
             | Message::Push { .. }
-            | Message::Pushed(..) => return self.hear_of_kept(peer, message, body),
+            | Message::Pushed(..)
+            | Message::Parts(..) => return self.hear_of_kept(peer, message, body),
             Message::Share(_)
             | Message::Cut(..)
             | Message::Looked(..)
@@ -261,7 +262,7 @@ impl Agent {
                     Ok(away) => {
                         let map = match away.is_renewed() {
                             true => Body::None,
-                            false => self.map_of(away.area, away.size),
+                            false => self.map_of(away.area, away.size, false),
                         };
                         let peers = self.peers.as_mut()?;
                         return Some(peers.say(peer, &Message::Opened(ticket, away), map).is_ok());

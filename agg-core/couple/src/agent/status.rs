@@ -74,7 +74,7 @@ impl Agent {
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
-             \"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
             quoted(&self.reach.place().path().to_string_lossy()),
             self.lifetime.seconds(),
@@ -85,6 +85,7 @@ impl Agent {
             self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
             self.peers.as_ref().map_or(0, |peers| peers.keeps.memory()),
             self.peers.as_ref().map_or(0, |peers| peers.takes.sent),
+            self.peers.as_ref().map_or(0, |peers| peers.said),
             self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
             list(full),
             self.written,

@@ -190,7 +190,13 @@ impl Agent {
     ///
     /// # Errors
     /// They were not announced.
-    fn hear_pushed(&mut self, peer: Peer, tag: u64, offset: u64, body: Received) -> io::Result<()> {
+    pub(super) fn hear_pushed(
+        &mut self,
+        peer: Peer,
+        tag: u64,
+        offset: u64,
+        body: Received,
+    ) -> io::Result<()> {
         let len = match &body {
             Received::None => 0,
             Received::Bytes(bytes) => bytes.len() as u64,

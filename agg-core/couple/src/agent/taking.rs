@@ -32,6 +32,16 @@ impl Agent {
                 self.hear_take(peer, tag, (&owner, area), &body)
             }
             (Message::Kept(tag, offset), body) => self.hear_kept(peer, (tag, offset), body),
+            (Message::Parts(tag, pushed), Received::Bytes(body)) => {
+                for (offset, bytes) in differences::parts(&body)? {
+                    let bytes = Received::Bytes(bytes.to_vec());
+                    match pushed {
+                        true => self.hear_pushed(peer, tag, offset, bytes)?,
+                        false => self.hear_kept(peer, (tag, offset), bytes)?,
+                    }
+                }
+                Ok(())
+            }
             (Message::Rest(area, offset, len), body) => {
                 let bytes = if let Received::Bytes(bytes) = body { bytes } else { Vec::new() };
                 self.hear_rest((peer, area), Extent::new(offset, len), &bytes)

@@ -141,6 +141,9 @@ pub(crate) enum Message {
     Push { owner: String, series: Vec<u8>, number: u64, area: u64, report: u64, tag: u64 },
     /// The body is bytes that the sender has announced by this tag, from this offset on.
     Pushed(u64, u64),
+    /// The body is several parts with their places: what was wanted by this tag, or was announced
+    /// by it.
+    Parts(u64, bool),
 }
 
 impl Message {
@@ -250,6 +253,7 @@ impl Message {
                 out.number(*report).number(*tag);
             }
             Message::Pushed(tag, offset) => _ = out.byte(40).number(*tag).number(*offset),
+            Message::Parts(tag, pushed) => _ = out.byte(41).number(*tag).byte(flags(&[*pushed])),
             _ => {}
         }
     }
@@ -357,6 +361,10 @@ impl Message {
                 tag: from.number()?,
             },
             40 => Message::Pushed(from.number()?, from.number()?),
+            41 => {
+                let (tag, [pushed]) = (from.number()?, from.flags()?);
+                Message::Parts(tag, pushed)
+            }
             _ => return Err(bad("it is of no known kind")),
         };
         from.end()?;

@@ -6,6 +6,7 @@
 //! owner knows the nodes. Other bytes go to the owner when nobody on the node can write any more.
 //! The nodes of readers fetch each byte from the node that has it.
 
+mod batches;
 mod copies;
 pub(crate) mod differences;
 mod directory;
@@ -27,6 +28,7 @@ mod subscriptions;
 mod takes;
 pub(crate) mod twin;
 
+use batches::{Batch, batches};
 pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
 use directory::Directory;
 pub(crate) use directory::{Instance, Owner, shown};
@@ -153,6 +155,8 @@ pub(crate) struct Peers {
     /// Copies that are looked at again soon, and how often they were.
     pub(crate) closing: BTreeMap<Key, u32>,
     more: bool,
+    /// Messages that were sent.
+    pub(crate) said: u64,
 }
 
 impl fmt::Debug for Peers {
@@ -228,6 +232,7 @@ impl Peers {
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
             more: false,
+            said: 0,
         })
     }
 
@@ -302,12 +307,31 @@ impl Peers {
     /// There is no such peer any more; the message is too long.
     pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
         self.more = true;
+        self.said += 1;
         let frame = Frame { head: message.encode(), body };
         if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
             self.later.entry(peer).or_default().push_back(frame);
             return Ok(());
         }
         self.link.send(peer, frame)
+    }
+
+    /// Sends bytes that were wanted by a tag, or announced by it.
+    ///
+    /// # Errors
+    /// As [`say`](Self::say).
+    pub(crate) fn say_parts(
+        &mut self,
+        peer: Peer,
+        tag: u64,
+        pushed: bool,
+        parts: Vec<(u64, Body)>,
+    ) -> io::Result<()> {
+        batches(parts).into_iter().try_for_each(|batch| match batch {
+            Batch::Parts(body) => self.say(peer, &Message::Parts(tag, pushed), Body::Bytes(body)),
+            Batch::Part(at, body) if pushed => self.say(peer, &Message::Pushed(tag, at), body),
+            Batch::Part(at, body) => self.say(peer, &Message::Kept(tag, at), body),
+        })
     }
 
     /// Requests bytes of a node.

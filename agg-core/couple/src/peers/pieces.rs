@@ -38,6 +38,8 @@ pub(crate) struct Pieces {
     next: u64,
     /// Those that programs wanted.
     wanted: Runs,
+    /// A program wants bytes that were not asked for.
+    is_pressing: bool,
 }
 
 impl Pieces {
@@ -46,7 +48,8 @@ impl Pieces {
         let left = size.div_ceil(UNIT);
         let (first, then, wanted) = (VecDeque::new(), VecDeque::new(), Runs::default());
         let states = vec![State::Missing; usize::try_from(left).unwrap_or(0)];
-        Self { size, states, left, open: 0, first, then, all: false, next: 0, wanted }
+        let (all, is_pressing) = (false, false);
+        Self { size, states, left, open: 0, first, then, all, next: 0, wanted, is_pressing }
     }
 
     /// The file has more bytes than was expected, none of which was asked for.
@@ -81,6 +84,7 @@ impl Pieces {
         let units = self.of(extent);
         if units.clone().any(|unit| self.is(unit, State::Missing)) {
             self.first.push_back(units);
+            self.is_pressing = true;
         }
     }
 
@@ -125,10 +129,9 @@ impl Pieces {
         all.filter(|extent| !extent.is_empty()).collect()
     }
 
-    /// All that is to be asked for now. Bytes that no program waits for are asked for many at a
-    /// time.
+    /// All that is to be asked for now: many bytes at a time, unless a program has begun to wait.
     pub(crate) fn ask_all(&mut self) -> Vec<Extent> {
-        if self.first.is_empty() && self.open > WINDOW / 2 {
+        if !std::mem::take(&mut self.is_pressing) && self.open > WINDOW / 2 {
             return Vec::new();
         }
         std::iter::from_fn(|| self.ask()).collect()

@@ -41,8 +41,8 @@ pub(crate) struct Part {
 #[derive(Debug)]
 struct Take {
     target: Target,
-    /// Ranges of which parts have not arrived.
-    ranges: Vec<Extent>,
+    /// Ranges of which parts have not arrived, by their offsets; they are apart.
+    ranges: BTreeMap<u64, Extent>,
     /// The parts that have not arrived, and their nodes.
     left: Overlay<Sender>,
 }
@@ -50,6 +50,19 @@ struct Take {
 impl Take {
     fn lacks(&self, range: Extent) -> bool {
         self.left.within(range).next().is_some()
+    }
+
+    /// Bytes have arrived. Returns the ranges that are now complete.
+    fn come(&mut self, part: Extent) -> Vec<Extent> {
+        self.left.take(part);
+        let before = self.ranges.range(..part.offset).next_back();
+        let touched = before.into_iter().chain(self.ranges.range(part.offset..part.end()));
+        let touched = touched.map(|(_, range)| *range);
+        let there: Vec<Extent> = touched
+            .filter(|range| !range.intersect(part).is_empty() && !self.lacks(*range))
+            .collect();
+        there.iter().for_each(|range| _ = self.ranges.remove(&range.offset));
+        there
     }
 }
 
@@ -70,6 +83,7 @@ impl Takes {
         for Part { extent, peer, pushed, .. } in parts.iter().copied() {
             left.put(extent, Sender { peer, pushes: pushed });
         }
+        let ranges = ranges.into_iter().map(|range| (range.offset, range)).collect();
         self.all.insert(self.last, Take { target, ranges, left });
         self.last
     }
@@ -97,10 +111,7 @@ impl Takes {
         let target = self.target(tag, peer, part);
         let Some(take) = self.all.get_mut(&tag) else { return Ok(None) };
         let target = target.ok_or_else(|| bad("bytes that nobody has asked for"))?;
-        take.left.take(part);
-        let (left, there): (Vec<Extent>, Vec<Extent>) =
-            std::mem::take(&mut take.ranges).into_iter().partition(|range| take.lacks(*range));
-        take.ranges = left;
+        let there = take.come(part);
         if take.ranges.is_empty() {
             self.all.remove(&tag);
         }
@@ -115,14 +126,7 @@ impl Takes {
         for take in self.all.values_mut().filter(|take| take.target == target) {
             let came = take.left.within(part).filter(|(_, of)| *of == sender);
             let came: Vec<Extent> = came.map(|(one, _)| one).collect();
-            if came.is_empty() {
-                continue;
-            }
-            came.into_iter().for_each(|one| take.left.take(one));
-            let (left, there): (Vec<Extent>, Vec<Extent>) =
-                std::mem::take(&mut take.ranges).into_iter().partition(|range| take.lacks(*range));
-            take.ranges = left;
-            complete.extend(there);
+            complete.extend(came.into_iter().flat_map(|one| take.come(one)));
         }
         self.all.retain(|_, take| !take.ranges.is_empty());
         complete
@@ -149,7 +153,7 @@ impl Takes {
 
     /// Gives up a request. Returns its destination, and the ranges that are not there.
     pub(crate) fn fail(&mut self, tag: u64) -> Option<(Target, Vec<Extent>)> {
-        self.all.remove(&tag).map(|take| (take.target, take.ranges))
+        self.all.remove(&tag).map(|take| (take.target, take.ranges.into_values().collect()))
     }
 
     /// The parts that were to come from `peer` do not come. Returns the destination, and the ranges
@@ -158,9 +162,9 @@ impl Takes {
         let take = self.all.get_mut(&tag)?;
         let (left, target) = (&take.left, take.target);
         let is_lost = |range: &Extent| left.within(*range).any(|(_, of)| of.peer == peer);
-        let (lost, others) = std::mem::take(&mut take.ranges).into_iter().partition(is_lost);
+        let lost: Vec<Extent> = take.ranges.values().copied().filter(is_lost).collect();
         // Other parts of the lost ranges may be on their way.
-        take.ranges = others;
+        lost.iter().for_each(|range| _ = take.ranges.remove(&range.offset));
         if take.ranges.is_empty() {
             self.all.remove(&tag);
         }

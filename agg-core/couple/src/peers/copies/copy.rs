@@ -15,8 +15,29 @@ use std::sync::Arc;
 /// A program that waits for bytes of a copy.
 #[derive(Debug)]
 pub(crate) struct Wanting {
-    pub(crate) link: u64,
-    pub(crate) extents: Vec<Extent>,
+    link: u64,
+    extents: Vec<Extent>,
+    /// So many of the extents have come, from the first one on.
+    there: usize,
+}
+
+impl Wanting {
+    /// The program of a connection waits for these bytes.
+    pub(crate) fn new(link: u64, extents: Vec<Extent>) -> Self {
+        Self { link, extents, there: 0 }
+    }
+
+    /// The connection of the program.
+    pub(crate) fn link(&self) -> u64 {
+        self.link
+    }
+
+    /// Whether all bytes are there.
+    fn is_over(&mut self, pieces: &Pieces) -> bool {
+        let left = self.extents[self.there..].iter();
+        self.there += left.take_while(|extent| pieces.have(**extent)).count();
+        self.there == self.extents.len()
+    }
 }
 
 /// One copy.
@@ -171,7 +192,7 @@ impl Copy {
             self.target = None;
         }
         let pieces = &self.pieces;
-        let has = |one: &mut Wanting| one.extents.iter().all(|extent| pieces.have(*extent));
-        Ok(self.wanting.extract_if(.., has).map(|one| one.link).collect())
+        let is_over = |one: &mut Wanting| one.is_over(pieces);
+        Ok(self.wanting.extract_if(.., is_over).map(|one| one.link).collect())
     }
 }

@@ -57,6 +57,7 @@ fn all() -> Vec<Message> {
         Message::Subscribed { owner: owner(), series: series(), number: 1, credit: 2, after: 3 },
         Message::Push { owner: owner(), series: series(), number: 1, area: 2, report: 3, tag: 4 },
         Message::Pushed(1, 2),
+        Message::Parts(1, true),
     ]
 }
 
@@ -104,7 +105,7 @@ proptest! {
 
     #[test]
     fn whatever_comes_is_a_message_or_an_error(
-        which in 0..39_usize,
+        which in 0..40_usize,
         changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..64),
     ) {
