@@ -242,7 +242,7 @@ impl Files {
             old.generations.remove(&generation.number);
         }
         (generation.path, generation.number) = (to.to_vec(), number);
-        generation.read = false;
+        (generation.read, generation.unlinked) = (false, false);
         // The program that gives it its name has made it.
         if generation.state == State::Complete {
             generation.writers.jobs = [job].into();

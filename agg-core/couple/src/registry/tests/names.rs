@@ -107,3 +107,13 @@ fn a_name_is_unwritten_until_its_first_generation_begins_whoever_waits_for_it() 
     assert!(!is_unwritten(&scene), "its generation is kept");
     assert!(scene.registry.waits.take(1).is_some() || scene.ready().is_some());
 }
+
+#[test]
+fn a_removed_generation_has_the_name_that_a_reader_gives_it() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.make(1);
+    scene.registry.unlink(1, FILE.as_bytes(), Options::default()).unwrap();
+    scene.settle();
+    scene.rename(2).unwrap();
+    assert!(scene.other(2).is_some(), "it has given it this name");
+}
