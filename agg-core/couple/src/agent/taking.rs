@@ -163,7 +163,9 @@ impl Agent {
         let (own, mut found, mut here) = (peers.directory.own().words(), Vec::new(), Vec::new());
         let copy = peers.copies.get(key).ok_or_else(ended)?;
         let announced = copy.sources.are_announced();
-        let parts = copy.sources.of(range).into_iter().map(|(part, node)| {
+        // A node that has pushed a part is not needed any more.
+        let parts = copy.sources.of(range).into_iter();
+        let parts = parts.filter(|(part, _)| !copy.pushed.is_there(*part)).map(|(part, node)| {
             let node = node.and_then(|node| copy.sources.node(node));
             (part, node.cloned())
         });

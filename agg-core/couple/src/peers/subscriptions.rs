@@ -203,6 +203,12 @@ impl Pushed {
         self.places.join(part, (peer, true));
     }
 
+    /// Whether all of `part` has arrived.
+    pub(crate) fn is_there(&self, part: Extent) -> bool {
+        let there = self.places.within(part).filter(|(_, (_, is_there))| *is_there);
+        !part.is_empty() && there.map(|(one, _)| one.len).sum::<u64>() == part.len
+    }
+
     /// The bytes of `part` that have not arrived, if `peer` has announced all of them.
     pub(crate) fn missing(&self, part: Extent, peer: Peer) -> Option<Vec<Extent>> {
         let own = || self.places.within(part).filter(|(_, (of, _))| *of == peer);
@@ -295,6 +301,7 @@ mod tests {
         assert!(!pushed.is_coming(place, NODE));
         assert_eq!(pushed.missing(place, NODE), Some(vec![Extent::new(14, 6)]));
         assert_eq!(pushed.missing(Extent::new(11, 2), NODE), Some(vec![]));
+        assert!(pushed.is_there(Extent::new(11, 2)) && !pushed.is_there(Extent::new(13, 2)));
         assert_eq!(pushed.missing(place, OWNER), None);
         assert_eq!(pushed.missing(Extent::new(18, 3), NODE), None);
         assert!(pushed.begin(NODE, 2, &[place]), "it was written once more");
