@@ -6,8 +6,9 @@
  * the next rank; uneven: the same, where the part of the first rank is a sixteenth; or slabs: the
  * values are an array of 64 rows; the writers have blocks of rows and columns, the readers columns;
  * or rows: the same with 4096 rows. With PERCENT, a reader reads only that percentage of its part,
- * from its beginning. PAUSE in the environment makes a writer wait for that many milliseconds before
- * each generation. The reader prints "generation N: right", or the number of wrong values. */
+ * from its beginning. PAUSE in the environment makes a writer wait for that many milliseconds
+ * before each generation. The reader prints "generation N: right", or the number of wrong values.
+ */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -9,6 +9,8 @@ mod columns;
 mod dependencies;
 #[path = "tidy/modules.rs"]
 mod modules;
+#[path = "tidy/objects.rs"]
+mod objects;
 #[path = "tidy/words.rs"]
 mod words;
 

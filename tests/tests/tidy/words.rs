@@ -16,7 +16,7 @@ fn is_guessed(comment: &str) -> bool {
 }
 
 /// The folder of the crate that a file belongs to: the part of its name before `src` or `tests`.
-fn crate_of(name: &str) -> &str {
+pub(super) fn crate_of(name: &str) -> &str {
     let inside = ["/src/", "/tests/", "/examples/"].iter().filter_map(|at| name.find(at)).min();
     inside.or_else(|| name.rfind('/')).map_or(name, |end| &name[..end])
 }

@@ -74,7 +74,8 @@ impl Agent {
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
-             \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
+             \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\
+             \"waits\":{}}}",
             std::process::id(),
             quoted(&self.reach.place().path().to_string_lossy()),
             self.lifetime.seconds(),
