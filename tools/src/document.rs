@@ -50,6 +50,10 @@ impl Manual {
 
     fn page(&self) -> Result<String, String> {
         let mut aggio = crate::Arguments::command();
+        if self.command.is_none() {
+            // It has no page of its own.
+            aggio = aggio.disable_help_subcommand(true);
+        }
         aggio.build();
         let command = match &self.command {
             None => aggio,

@@ -42,7 +42,9 @@ fn the_manual_page_of_the_simulation_is_fresh() {
 }
 
 /// Commands with pages that are made from their definition.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
+    "hints",
+    "env",
     "mount",
     "umount",
     "ls",
@@ -67,6 +69,18 @@ fn the_manual_pages_of_the_commands_are_fresh() {
     for command in COMMANDS {
         check(&format!("man/aggio-{command}.1"), &["manual", command]);
     }
+}
+
+#[test]
+fn every_page_that_a_page_refers_to_is_there() {
+    let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../man");
+    let text = std::fs::read_to_string(pages.join("aggio.1")).expect("a page").replace('\\', "");
+    let named = text.split_whitespace().filter_map(|word| {
+        let (name, section) = word.strip_suffix(')')?.split_once('(')?;
+        name.starts_with("aggio-").then(|| format!("{name}.{section}"))
+    });
+    let missing: Vec<String> = named.filter(|page| !pages.join(page).exists()).collect();
+    assert_eq!(missing, [] as [&str; 0]);
 }
 
 #[test]
