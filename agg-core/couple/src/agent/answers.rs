@@ -1,9 +1,9 @@
 //! What a program is told of its open.
 
 use super::Agent;
-use super::pulls::After;
+use super::deferred::After;
 use super::waits::Waiting;
-use crate::peers::ALL;
+use crate::hosted::ALL;
 use crate::protocol::Reply;
 use crate::registry::{Answer, Area, Opening, Registry};
 use std::os::fd::AsRawFd;

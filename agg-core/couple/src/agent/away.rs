@@ -251,6 +251,7 @@ impl Agent {
     /// Handles a message of the owner of a name.
     pub(super) fn hear_owner(&mut self, peer: Peer, message: Message) -> io::Result<()> {
         match message {
+            Message::Moved(ticket) => self.hear_moved(peer, ticket),
             Message::Answer(ticket, reply) => self.answered(peer, ticket, &Reply::decode(&reply)?),
             Message::Released(area) => {
                 if let Some(peers) = &mut self.peers {

@@ -2,10 +2,10 @@
 //! compared by other threads meanwhile.
 
 use super::aside::{Copying, Done, is_large};
-use super::pulls::After;
+use super::deferred::After;
 use super::{Agent, LOOKS};
 use crate::areas::Quiet;
-use crate::peers::ALL;
+use crate::hosted::{ALL, Hosted};
 use crate::registry::{Area, Directory, State};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -26,9 +26,7 @@ impl Agent {
     /// Makes the memory of a generation that begins with the bytes of another one. Bytes that other
     /// nodes have stay there.
     pub(super) fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
-        if let Some(peers) = &mut self.peers {
-            peers.locations.inherit(area, source);
-        }
+        self.hosted.inherit(area, source);
         if !is_large(source, &self.areas) {
             return self.make(area, mode, Some(source));
         }
@@ -47,7 +45,10 @@ impl Agent {
 
     pub(super) fn look_at(&mut self, area: u64) -> io::Result<()> {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area) || self.is_hosted(area) || self.is_promised(area) {
+        if self.aside.fills(area)
+            || self.hosted.get(area).is_some_and(Hosted::is_written)
+            || self.is_promised(area)
+        {
             return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
@@ -117,8 +118,7 @@ impl Agent {
         let last = self.registry.next_number_of_all();
         match result.and_then(|file| self.areas.replace(area, file, last)) {
             Ok(()) => {
-                let hosted = self.peers.as_mut().and_then(|all| all.hosted.get_mut(&area));
-                hosted.into_iter().for_each(|hosted| hosted.is_elsewhere());
+                self.hosted.get_mut(area).into_iter().for_each(Hosted::has_moved);
                 self.registry.moved(area, Ok(()));
             }
             Err(error) => self.folders.has_refused(area, &error, &mut self.registry),

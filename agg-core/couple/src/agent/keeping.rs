@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::spill::number;
+use crate::hosted::Hosted;
 use crate::peers::{Asked, BODY, Holder, Kept, Key, Message, Then, differences};
 use crate::protocol::{Request, bad};
 use crate::registry::{Area, Directory};
@@ -88,9 +89,9 @@ impl Agent {
             _ if owner == peers.directory.own().words() => {
                 let file = self.areas.open(area, true, false, false);
                 file.and_then(|file| {
-                    let hosted = peers.hosted.entry(area).or_default();
+                    let hosted = self.hosted.host(area);
                     let body = |place: &Extent| {
-                        let span = hosted.bytes(&file, place.offset, place.len)?;
+                        let span = hosted.bytes(&file, *place)?;
                         Ok((place.offset, Body::Mapped(span)))
                     };
                     places.iter().map(body).collect::<io::Result<_>>().map(Some)
@@ -110,37 +111,36 @@ impl Agent {
     /// Lets the nodes that keep bytes of a generation move these to a directory.
     pub(super) fn move_kept_out(&mut self, area: Area, directory: &Directory) {
         let Some(peers) = &mut self.peers else { return };
-        let mut left = peers.locations.holders(area);
+        let hosted = self.hosted.host(area);
+        let mut left = hosted.holders();
         left.retain(|holder| {
             let message = Message::Spill(holder.area, directory.to_string());
             // The bytes of a node that is gone are lost.
             peers.say(holder.peer, &message, Body::None).is_ok()
         });
-        peers.moves.begin(area, left);
+        hosted.begin_move(left);
     }
 
     /// The bytes that this node has of a generation are in its directory, or could not be written
     /// there.
     pub(super) fn has_moved_own(&mut self, area: Area, result: io::Result<OwnedFd>) {
-        match &mut self.peers {
-            Some(peers) => peers.moves.own(area, result),
-            None => return self.has_moved(area, result),
+        if self.peers.is_none() {
+            return self.has_moved(area, result);
         }
+        self.hosted.moved_here(area, result);
         self.end_moves();
     }
 
     /// Goes on with generations that all nodes have moved.
     pub(super) fn end_moves(&mut self) {
-        while let Some((area, result)) = self.peers.as_mut().and_then(|peers| peers.moves.next()) {
+        while let Some((area, result)) = self.hosted.next_moved() {
             self.has_moved(area, result);
         }
     }
 
     /// A node has moved its kept bytes, or could not, with this error.
     pub(super) fn hear_spilled(&mut self, holder: Holder, error: i32) {
-        if let Some(peers) = &mut self.peers {
-            peers.moves.hear(holder, error);
-        }
+        self.hosted.moved(holder, error);
         self.end_moves();
     }
 
@@ -178,21 +178,22 @@ impl Agent {
 
     /// A generation is complete: the most bytes of it that any other node keeps.
     pub(super) fn note_shares(&mut self, area: Area) -> u64 {
-        let Some(peers) = &mut self.peers else { return 0 };
-        let holders = peers.locations.complete(area);
-        peers.release(holders);
-        peers.locations.largest_share(area)
+        let holders = self.hosted.complete(area);
+        self.peers.iter_mut().for_each(|peers| peers.release(&holders));
+        self.hosted.get(area).map_or(0, Hosted::largest_share)
     }
 
     /// A generation is given up.
     pub(super) fn free_hosted(&mut self, area: Area) {
+        let (holders, pull) = self.hosted.free(area);
         if let Some(peers) = &mut self.peers {
-            peers.hosted.remove(&area);
-            let holders = peers.locations.free(area);
-            peers.release(holders);
+            peers.release(&holders);
             let offered = peers.offers.free(area);
             peers.tell_nodes(offered, &Message::Free(area));
         }
-        self.end_pulls(area);
+        if let Some(mut pull) = pull {
+            pull.fail("the generation was given up".into());
+            self.finish_pull(area, pull.end());
+        }
     }
 }

@@ -8,6 +8,7 @@ mod before;
 mod caller;
 mod clients;
 mod complete;
+mod deferred;
 mod disk;
 mod early;
 mod handover;
@@ -16,6 +17,7 @@ mod lifetime;
 mod links;
 mod listing;
 mod memory;
+mod multi_writer;
 mod offers;
 mod owners;
 mod parts;
@@ -28,7 +30,6 @@ mod renames;
 mod run;
 mod sending;
 mod serve;
-mod several;
 mod spill;
 mod spread;
 mod status;
@@ -50,6 +51,7 @@ mod survive_tests;
 mod tests;
 
 use crate::areas::Areas;
+use crate::hosted::Hosting;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
@@ -60,6 +62,7 @@ use aggio_base::log::Level;
 use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
 use clients::Clients;
+use deferred::After;
 use lifetime::Lifetime;
 use links::Links;
 use poll::poll;
@@ -88,10 +91,8 @@ pub struct Agent {
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
-    /// Generations of which other nodes were told something that they have not done yet.
-    pending: BTreeMap<u64, several::Pending>,
-    /// Bytes that are fetched from the nodes that keep them.
-    pulls: pulls::Pulls,
+    /// Generations that other nodes write, read, or have bytes of.
+    hosted: Hosting<After>,
     /// Opens for writing whose programs have no descriptor yet.
     promised: BTreeSet<(u64, u64)>,
     /// Handles of which what was written is lost: whose they are, and why.
@@ -151,8 +152,7 @@ impl Agent {
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
-            pending: BTreeMap::new(),
-            pulls: pulls::Pulls::default(),
+            hosted: Hosting::default(),
             promised: BTreeSet::new(),
             lost: BTreeMap::new(),
             closing: BTreeMap::new(),
@@ -277,7 +277,7 @@ impl Agent {
                 break;
             }
         }
-        self.answer_pending();
+        self.finish_held();
         for (link, reply) in self.steps.answers(&mut self.registry) {
             self.reply(link, &reply, None);
         }
@@ -338,7 +338,6 @@ impl Agent {
                         self.steps.remove(area);
                         self.free(area);
                         self.free_hosted(area);
-                        self.end_pending(area);
                         Ok(())
                     }
                 };

@@ -110,17 +110,19 @@ impl Agent {
         }
         let generation = self.registry.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
-        let (found, _) = peers.locations.find((area, &series), &places, PARTS);
+        let (found, _) = self.hosted.find((area, &series), &places, PARTS);
         peers.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
     }
 
     /// The body of a message about a complete generation of so many bytes: the nodes that have its
     /// parts, if these are few.
     pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
-        let Some(peers) = &self.peers else { return Body::None };
+        if self.peers.is_none() {
+            return Body::None;
+        }
         let generation = self.registry.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
-        match peers.locations.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
+        match self.hosted.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
             (found, true) => Body::Bytes(found.encode()),
             _ => Body::None,
         }

@@ -58,7 +58,7 @@ impl Agent {
         let owner = peers.directory.own().words();
         let Some(generation) = self.registry.generations.get(&area) else { return };
         let series = series(&generation.path);
-        peers.locations.announced(area, None, series.clone());
+        self.hosted.host(area).announced(series.clone());
         self.push_part(&Part { owner, series: &series, area, report: 0 });
     }
 

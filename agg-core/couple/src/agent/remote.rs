@@ -1,11 +1,11 @@
 //! Processes of other nodes, which ask about names that this node owns.
 
 use super::Agent;
-use super::pulls::After;
-use crate::peers::ALL;
+use super::deferred::After;
+use crate::hosted::{ALL, Hosted};
 use crate::peers::{Away, Key, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
-use crate::registry::{Area, Process, Series, State, Who};
+use crate::registry::{Area, Process, Series, Who};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::os;
@@ -70,7 +70,6 @@ impl Agent {
             Message::Caller(caller) => {
                 return self.peers.as_mut().map_or(Ok(()), |peers| peers.called(peer, &caller));
             }
-            Message::Moved(ticket) => self.hear_moved(peer, ticket),
             Message::Join(number, who) => self.greet_remote(peer, number, &who),
             Message::Ask { process, ticket, request } => {
                 let request = Request::decode(&request)?;
@@ -136,12 +135,10 @@ impl Agent {
         area: Area,
         (opens, series): (u64, Series),
     ) -> io::Result<()> {
-        let Some(peers) = &mut self.peers else { return Ok(()) };
         // A generation that died meanwhile needs no bytes.
-        if let Some(hosted) = peers.hosted.get_mut(&area) {
-            hosted.end(peer, opens)?;
+        if let Some(hosted) = self.hosted.get_mut(area) {
+            hosted.end(peer, opens, series)?;
         }
-        peers.locations.announced(area, Some(peer), series);
         self.release(area);
         Ok(())
     }
@@ -207,7 +204,8 @@ impl Agent {
             }
             _ => None,
         };
-        let waits = |area: &Area| self.is_pulling(*area) && self.must_be_here(*area);
+        let is_pulling = |area| self.hosted.get(area).is_some_and(Hosted::is_pulling);
+        let waits = |area: &Area| is_pulling(*area) && self.must_be_here(*area);
         if let Some(area) = asked_of.filter(waits) {
             // What it has written must be here first.
             let after = After::Ask { peer, process: number, ticket, request: request.clone() };
@@ -283,17 +281,14 @@ impl Agent {
 
     /// Cuts the memory of a generation to no bytes, on the node where it is written.
     pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
-        if let Some(peers) = &mut self.peers {
-            peers.locations.cut(area, 0);
-        }
+        self.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.cut(0));
         if self.aside.cut(area) {
             return Ok(());
         }
         self.steps.spoil(area, &mut self.registry);
-        let peers = self.peers.as_ref();
-        let hosted = peers.and_then(|peers| peers.hosted.get(&area));
+        let hosted = self.hosted.get(area);
         let (writers, shared) =
-            hosted.map_or_else(Default::default, |hosted| (hosted.writers(), hosted.shared));
+            hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
         self.cut_copies(area, 0, &writers);
         // Who writes it alone sends all of it.
         if writers.is_empty() || shared { self.areas.empty(area) } else { Ok(()) }
@@ -313,9 +308,9 @@ impl Agent {
         let (shared, early) =
             (self.registry.is_shared(open.area), self.registry.is_early(open.area));
         let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
-        if let Some(peers) = self.peers.as_mut().filter(|_| keeps || early && open.write) {
+        if keeps || early && open.write {
             // It sends differences from the beginning, or says what it keeps.
-            peers.hosted.entry(open.area).or_default().shared = true;
+            self.hosted.host(open.area).share();
         }
         let shared = shared || keeps;
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
@@ -324,9 +319,7 @@ impl Agent {
     /// A process of another node may write.
     fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
         let own = self.areas.open(area, true, true, false)?;
-        if let Some(peers) = &mut self.peers {
-            peers.hosted.entry(area).or_default().lend(peer, own);
-        }
+        self.hosted.host(area).lend(peer, own);
         Ok(())
     }
 
@@ -354,8 +347,7 @@ impl Agent {
     /// Lets a generation be complete if its bytes have come and no process of another node has it
     /// open for writing.
     fn release(&mut self, area: Area) {
-        let Some(peers) = &mut self.peers else { return };
-        let Some(hosted) = peers.hosted.get_mut(&area) else { return };
+        let Some(hosted) = self.hosted.get_mut(area) else { return };
         let registry = &self.registry;
         if hosted.release(|peer| registry.is_open_on(area, peer.0)) {
             self.areas.stored(area);
@@ -395,27 +387,9 @@ impl Agent {
                 self.lose_remote(remote, false);
             }
         }
-        let Some(peers) = &mut self.peers else { return };
-        // What nobody will send any more is not complete.
-        let left: Vec<Area> = peers
-            .hosted
-            .iter()
-            .filter(|(_, hosted)| hosted.is_written_by(peer))
-            .map(|(area, _)| *area)
-            .chain(peers.locations.of(peer))
-            .collect();
-        for area in left {
-            let is_written =
-                self.registry.generations.get(&area).is_some_and(|one| one.state == State::Writing);
-            if is_written {
-                self.registry.fail(area);
-            }
-            if let Some(peers) = &mut self.peers {
-                let hosted = peers.hosted.get_mut(&area);
-                hosted.into_iter().for_each(|hosted| hosted.lose(peer));
-            }
-        }
-        self.forget_acks(peer);
+        // A generation is not complete if a node does not send its bytes.
+        self.hosted.of(peer).into_iter().for_each(|area| self.fail_writing(area));
+        self.hosted.lose(peer);
         self.lose_takes(peer);
         if let Some(peers) = &mut self.peers {
             peers.offers.forget(peer);
@@ -425,7 +399,6 @@ impl Agent {
             peers.subscribers.forget(peer);
             peers.subscriptions.forget(peer);
             peers.keeps.lose(peer);
-            peers.moves.lose(peer);
         }
         self.end_moves();
         self.settle();

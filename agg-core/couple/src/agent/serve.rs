@@ -4,12 +4,12 @@ use super::Agent;
 use super::away::Way;
 use super::caller::{Caller, lost, unknown};
 use super::clients::Hello;
+use super::deferred::After;
 use super::listing::list;
-use super::pulls::After;
 use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
-use crate::peers::ALL;
+use crate::hosted::ALL;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
 use aggio_base::Extent;
@@ -229,8 +229,7 @@ impl Agent {
         ahead: u64,
     ) -> Option<Reply> {
         let area = self.registry.opens.get(&handle).map(|open| open.area);
-        let peers = self.peers.as_ref();
-        let is_elsewhere = |area: &Area| peers.is_some_and(|peers| peers.locations.has(*area));
+        let is_elsewhere = |area: &Area| self.hosted.is_elsewhere(*area);
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
         self.let_wait(link);
         let end = extents.last().map_or(0, |last| last.end());

@@ -30,7 +30,7 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
     let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
-    agent.peers.as_mut().unwrap().hosted.entry(opening.area).or_default().lend(PEER, fd);
+    agent.hosted.host(opening.area).lend(PEER, fd);
     (handle, opening.handle, opening.area)
 }
 
@@ -118,8 +118,7 @@ fn take() -> Message {
 /// Lets a node that is gone have the first bytes of a generation.
 fn lose(scene: &mut Scene, area: u64) {
     let gone = Instance::of_words("node3 00ff").unwrap();
-    let locations = &mut scene.agent.peers.as_mut().unwrap().locations;
-    locations.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
+    scene.agent.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Copies of generations whose names another node owns.
 
+use super::mapped::Mapped;
 use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, Pushed, Sources, map};
+use super::{Away, Pushed, Sources};
 use crate::areas::{Areas, Quiet};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
@@ -196,9 +197,9 @@ impl Copies {
         self.areas.make_of(spare, local, away.mode, None)?;
         let filled = self.areas.open(local, true, true, false).and_then(|file| {
             os::ftruncate(file.as_raw_fd(), size)?;
-            map(file.as_raw_fd(), size, true)
+            Mapped::of(&file, true)
         });
-        let target = filled.inspect_err(|_| self.areas.free(local))?;
+        let target = Some(filled.inspect_err(|_| self.areas.free(local))?);
         let mut pieces = Pieces::new(size);
         if let Some(habit) = self.habits.get(&series(path)) {
             pieces.expect(&habit.wanted);

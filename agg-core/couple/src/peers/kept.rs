@@ -2,7 +2,7 @@
 //! owner of a generation knows their extents; readers fetch them from this node.
 
 use super::Key;
-use super::hosted::Memory;
+use super::mapped::Mapped;
 use crate::areas::read_all;
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
@@ -19,7 +19,7 @@ struct File {
     /// The bytes are in a directory, and not in memory.
     has_moved: bool,
     /// The bytes to send, mapped once no process can write to the file any more.
-    mapped: Option<Memory>,
+    mapped: Option<Mapped>,
 }
 
 /// The kept bytes of one generation. A node that opened it several times has several files.
@@ -133,7 +133,7 @@ impl File {
     fn body(&mut self, part: Extent, changes: bool) -> io::Result<Body> {
         if !changes {
             if self.mapped.is_none() {
-                self.mapped = Some(Memory::of(&self.fd, false)?);
+                self.mapped = Some(Mapped::of(&self.fd, false)?);
             }
             let mapped = self.mapped.as_ref();
             if let Some(span) = mapped.and_then(|mapped| mapped.span(part.offset, part.len)) {

@@ -9,12 +9,10 @@
 mod copies;
 pub(crate) mod differences;
 mod directory;
-mod hosted;
 mod kept;
 mod listing;
-mod locations;
+pub(crate) mod mapped;
 mod message;
-mod moves;
 mod nodes;
 mod offers;
 mod pieces;
@@ -29,16 +27,13 @@ pub(crate) mod twin;
 pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
 use directory::Directory;
 pub(crate) use directory::{Instance, Owner, shown};
-pub(crate) use hosted::Hosted;
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
-pub(crate) use locations::{ALL, Holder, Locations, Source, Where};
 pub(crate) use message::{Away, Message, RemoteProcess};
-use moves::Moves;
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
-use sources::Sources;
+pub(crate) use sources::{Holder, Source, Sources, Where};
 use subscribers::Subscribers;
 pub(crate) use subscribers::Subscription;
 pub(crate) use subscriptions::{Announced, Route, Template};
@@ -56,7 +51,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 
 /// Bytes of file data in one message, if they are compared or written before they are sent or are
 /// stored.
@@ -126,14 +120,10 @@ pub(crate) struct Peers {
     pub(crate) remote: BTreeMap<(Peer, u64), Process>,
     /// Whom the answers of requests without a connection go to: the peer and its ticket.
     pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
-    /// Memory of generations that other nodes write or read.
-    pub(crate) hosted: BTreeMap<Area, Hosted>,
     /// Listings that wait for other nodes, by the connections of the programs that asked.
     pub(crate) listings: BTreeMap<u64, Listing>,
     /// What other nodes will probably read.
     pub(crate) offers: Offers,
-    /// Which nodes have what was written to generations of this one.
-    pub(crate) locations: Locations,
     /// What was written to generations of other nodes, and stays here.
     pub(crate) keeps: Keeps,
     /// Bytes on their way here from nodes that keep them.
@@ -142,8 +132,6 @@ pub(crate) struct Peers {
     pub(crate) subscribers: Subscribers,
     /// Bytes that other nodes send here without a request.
     pub(crate) subscriptions: Subscriptions,
-    /// Generations on their way to directories.
-    pub(crate) moves: Moves,
     /// Messages for which the link has no room yet, in their order.
     later: BTreeMap<Peer, VecDeque<Frame>>,
     /// Copies that are looked at again soon, and how often they were.
@@ -211,15 +199,12 @@ impl Peers {
             copies: Copies::new(handles)?,
             remote: BTreeMap::new(),
             answers: BTreeMap::new(),
-            hosted: BTreeMap::new(),
             listings: BTreeMap::new(),
             offers: Offers::default(),
-            locations: Locations::default(),
             keeps: Keeps::default(),
             takes: Takes::default(),
             subscribers: Subscribers::default(),
             subscriptions: Subscriptions::default(),
-            moves: Moves::default(),
             later: BTreeMap::new(),
             closing: BTreeMap::new(),
             more: false,
@@ -414,24 +399,4 @@ pub(crate) fn gaps(extent: Extent, parts: &[Extent]) -> Vec<Extent> {
     let starts = parts.iter().map(|part| part.offset).chain([extent.end()]);
     let all = ends.zip(starts).map(|(end, start)| Extent::between(end, start));
     all.filter(|gap| !gap.is_empty()).collect()
-}
-
-/// A mapping of all bytes of a file; `None` if it has none.
-fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Arc<aggio_base::os::Mapping>>> {
-    if size == 0 {
-        return Ok(None);
-    }
-    let whole = aggio_base::Extent::new(0, size);
-    aggio_base::os::Mapping::new(fd, whole, writable).map(|map| Some(Arc::new(map)))
-}
-
-fn span(
-    map: Option<&Arc<aggio_base::os::Mapping>>,
-    size: u64,
-    offset: u64,
-    len: u64,
-) -> Option<Span> {
-    let extent = aggio_base::Extent::new(offset, len);
-    let inside = extent.len == len && extent.end() <= size;
-    Span::new(Arc::clone(map.filter(|_| inside)?), extent).ok()
 }

@@ -155,10 +155,10 @@ impl Peers {
         self.known.get(&peer).map(Instance::words)
     }
 
-    /// Lets nodes free what they keep and nobody needs.
-    pub(crate) fn release(&mut self, holders: Vec<Holder>) {
+    /// Lets nodes free bytes that no generation has any more.
+    pub(crate) fn release(&mut self, holders: &[Holder]) {
         for holder in holders {
-            // One that is gone keeps nothing.
+            // A node that is gone keeps nothing.
             let _ = self.say(holder.peer, &Message::Released(holder.area), Body::None);
         }
     }

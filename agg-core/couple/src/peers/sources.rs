@@ -1,9 +1,91 @@
 //! The nodes that have the parts of a generation that another node owns, as far as a node knows
 //! that reads it.
 
-use super::{Source, Where, gaps};
+use super::differences::extent;
+use super::gaps;
+use crate::protocol::{Reader, Writer, bad, flags};
+use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
+use aggio_link::Peer;
+use std::io;
+
+/// A node that has bytes, and the generation to which it wrote them: this one, or an earlier one
+/// with whose bytes this one began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Holder {
+    /// The connection that its agent has made.
+    pub(crate) peer: Peer,
+    pub(crate) area: Area,
+}
+
+/// A node that has bytes, as a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The words of its agent.
+    pub(crate) words: String,
+    /// The number by which it knows the generation to which it wrote them.
+    pub(crate) area: Area,
+    /// The number of its last report about them.
+    pub(crate) report: u64,
+    /// It has announced them to its subscribers.
+    pub(crate) announced: bool,
+}
+
+/// The nodes that have parts of a generation, as a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Where {
+    /// The owner has announced its bytes to its subscribers.
+    pub(crate) announced: bool,
+    pub(crate) nodes: Vec<Source>,
+    /// Parts in order and apart, and of each the index of its node; `None` for the owner.
+    pub(crate) parts: Vec<(Extent, Option<usize>)>,
+}
+
+impl Where {
+    /// The body of a message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (mut out, mut last) = (Writer::default(), 0);
+        out.byte(flags(&[self.announced]));
+        out.list(&self.nodes, |out, node| {
+            out.text(&node.words).number(node.area).number(node.report);
+            out.byte(flags(&[node.announced]));
+        });
+        for (part, node) in &self.parts {
+            out.short(part.offset - last).short(part.len);
+            out.short(node.map_or(0, |node| node as u64 + 1));
+            last = part.end();
+        }
+        out.0
+    }
+
+    /// Decodes a body.
+    ///
+    /// # Errors
+    /// `InvalidData` for what no agent of this version says.
+    pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(body);
+        let node = |from: &mut Reader<'_>| {
+            let (words, area, report) = (from.text()?, from.number()?, from.number()?);
+            let [announced] = from.flags()?;
+            Ok(Source { words, area, report, announced })
+        };
+        let [announced] = from.flags()?;
+        let nodes = from.list(node)?;
+        let (mut parts, mut last) = (Vec::new(), 0);
+        while !from.0.is_empty() {
+            let part = extent(&mut from, last)?;
+            let node = from.short()?.checked_sub(1);
+            let node = node.map(|node| usize::try_from(node).unwrap_or(usize::MAX));
+            if node.is_some_and(|node| node >= nodes.len()) {
+                return Err(bad("a part is nowhere"));
+            }
+            parts.push((part, node));
+            last = part.end();
+        }
+        Ok(Self { announced, nodes, parts })
+    }
+}
 
 /// The known nodes of one generation.
 #[derive(Debug, Default)]

@@ -1,16 +1,16 @@
 //! One copy: its memory, which bytes of it have come, and who has it open.
 
+use crate::peers::mapped::Mapped;
 use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
-use crate::peers::{Pushed, Sources, span};
+use crate::peers::{Pushed, Sources};
+
 use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
-use aggio_base::os::Mapping;
 use aggio_base::overlay::Overlay;
 use aggio_link::Span;
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
 
 /// A program that waits for bytes of a copy.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Copy {
     pub(crate) path: Path,
     pub(super) size: u64,
     /// What is filled, while it is.
-    pub(super) target: Option<Arc<Mapping>>,
+    pub(super) target: Option<Mapped>,
     pub(super) pieces: Pieces,
     /// The nodes that have its bytes.
     pub(crate) sources: Sources,
@@ -77,7 +77,7 @@ impl Copy {
 
     /// Where bytes go that were asked for.
     pub(crate) fn room(&self, offset: u64, len: u64) -> Option<Span> {
-        span(self.target.as_ref(), self.size, offset, len)
+        self.target.as_ref()?.span(offset, len)
     }
 
     /// Whether the owner has not told yet that it is complete.

@@ -1,7 +1,8 @@
 //! Copies of generations that other nodes send before the owner says that these are complete.
 
 use super::{Copies, Key};
-use crate::peers::{Away, Sources, Template, Where, map};
+use crate::peers::mapped::Mapped;
+use crate::peers::{Away, Sources, Template, Where};
 use crate::registry::{Series, series};
 use crate::spares::Spare;
 use aggio_base::{Extent, os};
@@ -61,7 +62,7 @@ impl Copies {
             copy.size = size;
             let file = self.areas.open(copy.local, true, true, false)?;
             os::ftruncate(file.as_raw_fd(), size)?;
-            copy.target = map(file.as_raw_fd(), size, true)?;
+            copy.target = Some(Mapped::of(&file, true)?);
             copy.pieces.grow(size);
         }
         Ok(true)

@@ -4,7 +4,8 @@
 use super::*;
 use crate::areas::read_all;
 use crate::classic::tests::header;
-use crate::peers::{hosted::Hosted, twin};
+use crate::hosted::Writers;
+use crate::peers::twin;
 use crate::records;
 use aggio_link::Peer;
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn asked() -> Asked {
 struct Scene {
     shorts: u64,
     writer: (Shared, OwnedFd),
-    owner: (Hosted, OwnedFd),
+    owner: (Writers, OwnedFd),
     reader: (Shared, OwnedFd),
     /// Which variables of each record were written.
     written: Vec<[bool; 2]>,
@@ -74,7 +75,7 @@ struct Scene {
 
 impl Scene {
     fn new(shorts: u64) -> Self {
-        let (mut hosted, owner) = (Hosted::default(), file());
+        let (mut hosted, owner) = (Writers::default(), file());
         hosted.lend(KEY.0, owner.try_clone().unwrap());
         let side = || (Shared::early(), file());
         let (written, announced, sent, fetched) = (Vec::new(), 0, 0, 0);

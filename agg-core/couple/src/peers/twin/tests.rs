@@ -1,9 +1,10 @@
 //! Nodes that write one file at the same time, against an oracle that knows who wrote each byte
 //! last; and what hostile messages cannot do.
 
+use super::super::Message;
 use super::super::shared::{Asked, Shared, Step, Then, Wants};
-use super::super::{Message, hosted::Hosted};
 use super::*;
+use crate::hosted::Writers;
 use crate::peers::differences::parts;
 use crate::protocol::Request;
 use aggio_link::{Body, Peer};
@@ -64,7 +65,7 @@ struct Node {
 /// The owner, which writes too (node 0), and two others.
 struct Model {
     owner: OwnedFd,
-    hosted: Hosted,
+    hosted: Writers,
     nodes: Vec<Node>,
     /// The last value of each byte, and how many bytes there are.
     bytes: Vec<u8>,
@@ -75,7 +76,7 @@ const AREA: u64 = 7;
 
 impl Model {
     fn new() -> Self {
-        let (owner, mut hosted) = (file(), Hosted::default());
+        let (owner, mut hosted) = (file(), Writers::default());
         for node in 1..NODES {
             hosted.lend(Peer(node as u64), owner.try_clone().unwrap());
         }
