@@ -58,7 +58,7 @@ impl Agent {
         }
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
         if let Some((path, claim)) = name(&request) {
-            let owner = match peers.owner(path, claim) {
+            let owner = match peers.nodes.owner(path, claim) {
                 Ok(owner) => owner,
                 Err(error) => {
                     let text = format!("{}: its owner cannot be found: {error}", shown(path));
@@ -131,7 +131,7 @@ impl Agent {
         if peers.joined.insert((peer, process))
             && let Some(who) = self.registry.processes.get(&process)
         {
-            let host = peers.directory.host();
+            let host = peers.nodes.directory.host();
             let (job, family) =
                 (self.clients.jobs.text(who.job), self.clients.jobs.text(who.family));
             let global = |text: &str| match is_global(text) {
@@ -145,7 +145,7 @@ impl Agent {
                 label: format!("{} on {host}", who.label),
             };
             // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Join(process, remote), Body::None);
+            let _ = peers.nodes.say(peer, &Message::Join(process, remote), Body::None);
         }
         ticket
     }
@@ -167,7 +167,7 @@ impl Agent {
         let kept = Ticket { peer, link, process, request: asked, path, access, parts, opened };
         peers.tickets.insert(ticket, kept);
         let message = Message::Ask { process, ticket, request };
-        if let Err(error) = peers.say(peer, &message, Body::None) {
+        if let Err(error) = peers.nodes.say(peer, &message, Body::None) {
             self.fail_ticket(ticket, &error);
         }
     }
@@ -183,7 +183,7 @@ impl Agent {
         let kept = Ticket { peer, link, process, request, path, access, parts, opened };
         peers.tickets.insert(ticket, kept);
         let message = Message::Adopt { process, ticket, area: key.1, write, tells };
-        if let Err(error) = peers.say(peer, &message, Body::None) {
+        if let Err(error) = peers.nodes.say(peer, &message, Body::None) {
             self.fail_ticket(ticket, &error);
         }
     }
@@ -434,7 +434,8 @@ impl Agent {
     pub(super) fn is_of_another(&self, request: &Request) -> bool {
         let Some((path, _)) = name(request) else { return false };
         let Some(peers) = &self.peers else { return false };
-        let owner = if peers.owns(path) { Ok(None) } else { peers.directory.owner(path) };
+        let owner =
+            if peers.nodes.owns(path) { Ok(None) } else { peers.nodes.directory.owner(path) };
         matches!(owner, Ok(Some(Owner::There(_))))
     }
 
@@ -442,7 +443,8 @@ impl Agent {
     pub(super) fn owns(&self, request: &Request) -> bool {
         let Some(peers) = &self.peers else { return false };
         name(request).is_none_or(|(path, _)| {
-            peers.owns(path) || peers.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
+            peers.nodes.owns(path)
+                || peers.nodes.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
         })
     }
 }

@@ -15,7 +15,7 @@ impl Agent {
     /// was written under it yet. False if this node stays the owner.
     pub(super) fn hands_over(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
         let Request::Open { ask, .. } = request else { return false };
-        let Some(to) = self.peers.as_ref().and_then(|peers| peers.caller(peer)) else {
+        let Some(to) = self.peers.as_ref().and_then(|peers| peers.nodes.caller(peer)) else {
             return false;
         };
         let (path, to) = (ask.path.clone(), to.clone());
@@ -33,7 +33,7 @@ impl Agent {
             return false;
         }
         let Some(peers) = &mut self.peers else { return false };
-        if let Err(error) = peers.hand_over(path, to) {
+        if let Err(error) = peers.nodes.hand_over(path, to) {
             log!(Level::Debug, "agent: a name stays on this node: {error}");
             return false;
         }
@@ -60,10 +60,10 @@ impl Agent {
             return;
         }
         let Some(kept) = peers.tickets.remove(&ticket) else { return };
-        peers.forget_owner(&kept.path);
+        peers.nodes.forget_owner(&kept.path);
         if let Ok(request) = Request::decode(&kept.request) {
             if let Request::Rename(_, to, _) = &request {
-                peers.forget_owner(to);
+                peers.nodes.forget_owner(to);
             }
             self.serve_again(kept.link, kept.process, request);
         }

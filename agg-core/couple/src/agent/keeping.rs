@@ -69,10 +69,12 @@ impl Agent {
             None
         });
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let Some(parts) = found else { return peers.say(peer, &Message::NotKept(tag), Body::None) };
+        let Some(parts) = found else {
+            return peers.nodes.say(peer, &Message::NotKept(tag), Body::None);
+        };
         parts
             .into_iter()
-            .try_for_each(|(offset, body)| peers.say(peer, &Message::Kept(tag, offset), body))
+            .try_for_each(|(offset, body)| peers.nodes.say(peer, &Message::Kept(tag, offset), body))
     }
 
     /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.
@@ -85,8 +87,8 @@ impl Agent {
         places: &[Extent],
     ) -> io::Result<Option<Vec<(u64, Body)>>> {
         let Some(peers) = &mut self.peers else { return Ok(None) };
-        match peers.known(owner) {
-            _ if owner == peers.directory.own().words() => {
+        match peers.nodes.known(owner) {
+            _ if owner == peers.nodes.directory.own().words() => {
                 let file = self.areas.open(area, true, false, false);
                 file.and_then(|file| {
                     let hosted = self.hosted.host(area);
@@ -116,7 +118,7 @@ impl Agent {
         left.retain(|holder| {
             let message = Message::Spill(holder.area, directory.to_string());
             // The bytes of a node that is gone are lost.
-            peers.say(holder.peer, &message, Body::None).is_ok()
+            peers.nodes.say(holder.peer, &message, Body::None).is_ok()
         });
         hosted.begin_move(left);
     }
@@ -179,7 +181,7 @@ impl Agent {
     /// A generation is complete: the most bytes of it that any other node keeps.
     pub(super) fn note_shares(&mut self, area: Area) -> u64 {
         let holders = self.hosted.complete(area);
-        self.peers.iter_mut().for_each(|peers| peers.release(&holders));
+        self.peers.iter_mut().for_each(|peers| peers.nodes.release(&holders));
         self.hosted.get(area).map_or(0, Hosted::largest_share)
     }
 
@@ -187,7 +189,7 @@ impl Agent {
     pub(super) fn free_hosted(&mut self, area: Area) {
         let (holders, pull) = self.hosted.free(area);
         if let Some(peers) = &mut self.peers {
-            peers.release(&holders);
+            peers.nodes.release(&holders);
             let offered = peers.offers.free(area);
             peers.tell_nodes(offered, &Message::Free(area));
         }

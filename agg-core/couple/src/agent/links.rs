@@ -312,7 +312,7 @@ impl Agent {
         for (ticket, peer, process) in waiting {
             let request = Request::Cancel.encode();
             // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
+            let _ = peers.nodes.say(peer, &Message::Ask { process, ticket, request }, Body::None);
         }
     }
 }

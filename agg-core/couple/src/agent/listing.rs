@@ -24,7 +24,7 @@ impl Agent {
         let (Some(peers), Request::List(dir, after, view)) = (&mut self.peers, &request) else {
             return Way::Here(request);
         };
-        let owners = match peers.owners_in(dir) {
+        let owners = match peers.nodes.owners_in(dir) {
             Ok(owners) if owners.is_empty() => return Way::Here(request),
             Ok(owners) => owners,
             Err(error) => {

@@ -181,7 +181,7 @@ impl Agent {
             self.turn()?;
         }
         if let Some(peers) = &self.peers {
-            peers.directory.withdraw();
+            peers.nodes.directory.withdraw();
         }
         self.survivors.leave(self.lifetime.quits);
         self.reach.leave();
@@ -197,7 +197,7 @@ impl Agent {
         sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
         sources.push((Source::Listener, listener));
         let others = [self.reach.events(), self.spares.events(), self.aside.events()];
-        let peers = self.peers.iter().flat_map(|all| [all.descriptor(), all.copies.events()]);
+        let peers = self.peers.iter().flat_map(|all| [all.nodes.descriptor(), all.copies.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
         let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {
@@ -248,7 +248,7 @@ impl Agent {
         let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        let peers = self.peers.as_ref().and_then(|peers| peers.nodes.timeout());
         next.into_iter().chain(peers).min()
     }
 

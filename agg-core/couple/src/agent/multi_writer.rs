@@ -69,12 +69,12 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let Some(hosted) = self.hosted.get(area) else {
             // The generation died meanwhile.
-            return peers.say(peer, &Message::Released(area), Body::None);
+            return peers.nodes.say(peer, &Message::Released(area), Body::None);
         };
         let limit = hosted.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
         let counts = Extent::new(0, limit);
         let extents: Vec<Extent> = extents.iter().map(|one| one.intersect(counts)).collect();
-        let node = peers.caller(peer).ok_or_else(|| bad("it has not said who it is"))?;
+        let node = peers.nodes.caller(peer).ok_or_else(|| bad("it has not said who it is"))?;
         self.hosted.note((area, report), peer, node, &extents);
         if self.must_be_here(area) {
             _ = self.pulls_first(area, &[ALL], After::Look(area));
@@ -136,11 +136,11 @@ impl Agent {
                 rest.add(gap.offset, &bytes[part]);
             }
             let message = Message::Rest(area, offset, len);
-            return peers.say(peer, &message, Body::Bytes(rest.into_body()));
+            return peers.nodes.say(peer, &message, Body::Bytes(rest.into_body()));
         }
         match twin::mark(&bytes) == mark {
-            true => peers.say(peer, &Message::Same(area, offset), Body::None),
-            false => peers.say(peer, &Message::Data(area, offset), Body::Bytes(bytes)),
+            true => peers.nodes.say(peer, &Message::Same(area, offset), Body::None),
+            false => peers.nodes.say(peer, &Message::Data(area, offset), Body::Bytes(bytes)),
         }
     }
 

@@ -36,7 +36,7 @@ impl Agent {
             let map = self.map_of(area, size);
             let Some(peers) = &mut self.peers else { return };
             // One that is gone needs no bytes.
-            let _ = peers.say(peer, &Message::Offer(path.clone(), away), map);
+            let _ = peers.nodes.say(peer, &Message::Offer(path.clone(), away), map);
         }
     }
 

@@ -14,9 +14,10 @@ impl Agent {
     /// The connection with an owner has ended.
     pub(super) fn lose_owner(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
-        let host = peers.host(peer);
+        let host = peers.nodes.host(peer);
         // Nobody was there, and the names are free: what was asked can be asked again.
-        let never = peers.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
+        peers.joined.retain(|(other, _)| *other != peer);
+        let never = peers.nodes.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
         let keys = peers.copies.of(peer);
         let text = format!("the agent of {host} has ended: {why}");
         let mut unsaved = false;

@@ -106,12 +106,12 @@ impl Agent {
         let places = differences::extents(body)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
         if self.areas.open(area, true, false, false).is_err() {
-            return peers.say(peer, &Message::Free(area), Body::None);
+            return peers.nodes.say(peer, &Message::Free(area), Body::None);
         }
         let generation = self.registry.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
         let (found, _) = self.hosted.find((area, &series), &places, PARTS);
-        peers.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
+        peers.nodes.say(peer, &Message::Where(area), Body::Bytes(found.encode()))
     }
 
     /// The body of a message about a complete generation of so many bytes: the nodes that have its

@@ -28,7 +28,7 @@ impl Agent {
 
     fn go_on_pulling(&mut self, area: Area) {
         let Some(peers) = &mut self.peers else { return };
-        let owner = peers.directory.own().words();
+        let owner = peers.nodes.directory.own().words();
         while let Some(pull) = self.hosted.get_mut(area).and_then(Hosted::pulling) {
             let Some((part, holder)) = pull.next() else { break };
             let Holder { peer, area: of } = holder;
@@ -37,7 +37,7 @@ impl Agent {
             pull.sent(tag, part, holder);
             let take = Message::Take { tag, owner: owner.clone(), area: of };
             let places = Body::Bytes(differences::places(&[part]));
-            if peers.caller(peer).is_none() || peers.say(peer, &take, places).is_err() {
+            if peers.nodes.caller(peer).is_none() || peers.nodes.say(peer, &take, places).is_err() {
                 let host = self.hosted.node(holder).map(|node| node.host.clone());
                 let pull = self.hosted.get_mut(area).and_then(Hosted::pulling);
                 pull.into_iter().for_each(|pull| pull.fail(gone(host.as_deref().unwrap_or(""))));

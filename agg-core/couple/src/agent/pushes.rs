@@ -41,13 +41,13 @@ impl Agent {
         let subscription = Subscription { number, places, credit };
         let (credit, after) = peers.subscribers.subscribe((&owner, &series), peer, subscription);
         let noted = Message::Subscribed { owner, series, number, credit, after };
-        peers.say(peer, &noted, Body::None)
+        peers.nodes.say(peer, &noted, Body::None)
     }
 
     /// The programs of this node have written their part of a generation of another one.
     pub(super) fn push_kept(&mut self, key: Key, series: &Series) {
         let Some(peers) = &self.peers else { return };
-        let Some(owner) = peers.words(key.0) else { return };
+        let Some(owner) = peers.nodes.words(key.0) else { return };
         let report = peers.keeps.last_report(key);
         self.push_part(&Part { owner, series, area: key.1, report });
     }
@@ -55,7 +55,7 @@ impl Agent {
     /// A generation of this node is complete, and is about to be offered.
     pub(super) fn push_own(&mut self, area: Area) {
         let Some(peers) = &mut self.peers else { return };
-        let owner = peers.directory.own().words();
+        let owner = peers.nodes.directory.own().words();
         let Some(generation) = self.registry.generations.get(&area) else { return };
         let series = series(&generation.path);
         self.hosted.host(area).announced(series.clone());
@@ -80,9 +80,9 @@ impl Agent {
             let Some(peers) = &mut self.peers else { return };
             let mut all = bytes.unwrap_or_default().into_iter();
             // A connection that has ended is told soon.
-            let _ = peers.say(peer, &push, Body::None).and_then(|()| {
+            let _ = peers.nodes.say(peer, &push, Body::None).and_then(|()| {
                 all.try_for_each(|(offset, body)| {
-                    peers.say(peer, &Message::Pushed(tag, offset), body)
+                    peers.nodes.say(peer, &Message::Pushed(tag, offset), body)
                 })
             });
         }

@@ -44,7 +44,7 @@ impl Agent {
                     if let Err(error) = heard {
                         log!(Level::Warn, "agent: a connection with another node ends: {error}");
                         if let Some(peers) = &mut self.peers {
-                            peers.close(peer);
+                            peers.nodes.close(peer);
                         }
                         self.lose_peer(peer, &error);
                     }
@@ -68,8 +68,51 @@ impl Agent {
     ) -> io::Result<()> {
         match message {
             Message::Caller(caller) => {
-                return self.peers.as_mut().map_or(Ok(()), |peers| peers.called(peer, &caller));
+                let nodes = self.peers.as_mut().map(|peers| &mut peers.nodes);
+                nodes.map_or(Ok(()), |nodes| nodes.called(peer, &caller))
             }
+            Message::Join(..) | Message::Ask { .. } | Message::Adopt { .. } | Message::Left(..) => {
+                self.hear_guest(peer, message)
+            }
+            Message::Locate(area) => self.hear_locate(peer, area, bytes(&body)),
+            Message::Opened(ticket, away) => self.opened_away(peer, (ticket, away), bytes(&body)),
+            Message::Stored(area, opens, series) => self.hear_stored(peer, area, (opens, series)),
+            Message::Size(..)
+            | Message::Differ(_)
+            | Message::Memory(..)
+            | Message::Look(_)
+            | Message::Renew(..)
+            | Message::Shared(_)
+            | Message::Keeps(..)
+            | Message::IsCut(_) => self.hear_writer(peer, message, bytes(&body)),
+            Message::Where(..)
+            | Message::Take { .. }
+            | Message::Kept(..)
+            | Message::Rest(..)
+            | Message::NotKept(_)
+            | Message::Spill(..)
+            | Message::Spilled(..)
+            | Message::Subscribe { .. }
+            | Message::Subscribed { .. }
+            | Message::Push { .. }
+            | Message::Pushed(..) => self.hear_of_kept(peer, message, body),
+            Message::Share(_)
+            | Message::Cut(..)
+            | Message::Looked(..)
+            | Message::Same(..)
+            | Message::News(_)
+            | Message::Gather(..) => self.hear_shared(peer, message, None),
+            Message::Offer(path, away) => self.hear_offer(peer, &path, away, bytes(&body)),
+            Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
+                self.hear_shared(peer, message, Some(bytes(&body)))
+            }
+            message => self.hear_owner(peer, message),
+        }
+    }
+
+    /// Handles a message of another node about its processes.
+    fn hear_guest(&mut self, peer: Peer, message: Message) -> io::Result<()> {
+        match message {
             Message::Join(number, who) => self.greet_remote(peer, number, &who),
             Message::Ask { process, ticket, request } => {
                 let request = Request::decode(&request)?;
@@ -87,43 +130,7 @@ impl Agent {
                 }
                 self.lose_remote(remote, orderly);
             }
-            Message::Locate(area) => return self.hear_locate(peer, area, bytes(&body)),
-            Message::Opened(ticket, away) => {
-                return self.opened_away(peer, (ticket, away), bytes(&body));
-            }
-            Message::Stored(area, opens, series) => {
-                return self.hear_stored(peer, area, (opens, series));
-            }
-            Message::Size(..)
-            | Message::Differ(_)
-            | Message::Memory(..)
-            | Message::Look(_)
-            | Message::Renew(..)
-            | Message::Shared(_)
-            | Message::Keeps(..)
-            | Message::IsCut(_) => return self.hear_writer(peer, message, bytes(&body)),
-            Message::Where(..)
-            | Message::Take { .. }
-            | Message::Kept(..)
-            | Message::Rest(..)
-            | Message::NotKept(_)
-            | Message::Spill(..)
-            | Message::Spilled(..)
-            | Message::Subscribe { .. }
-            | Message::Subscribed { .. }
-            | Message::Push { .. }
-            | Message::Pushed(..) => return self.hear_of_kept(peer, message, body),
-            Message::Share(_)
-            | Message::Cut(..)
-            | Message::Looked(..)
-            | Message::Same(..)
-            | Message::News(_)
-            | Message::Gather(..) => return self.hear_shared(peer, message, None),
-            Message::Offer(path, away) => return self.hear_offer(peer, &path, away, bytes(&body)),
-            Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
-                return self.hear_shared(peer, message, Some(bytes(&body)));
-            }
-            message => return self.hear_owner(peer, message),
+            _ => return Err(io::Error::other("it is of no known kind")),
         }
         Ok(())
     }
@@ -239,7 +246,7 @@ impl Agent {
     /// Tells another agent; false if that is gone.
     pub(super) fn tell(&mut self, peer: Peer, message: &Message) -> bool {
         let peers = self.peers.as_mut();
-        peers.is_some_and(|peers| peers.say(peer, message, Body::None).is_ok())
+        peers.is_some_and(|peers| peers.nodes.say(peer, message, Body::None).is_ok())
     }
 
     /// Sends an answer to another node, if that has asked, and says whether it is on its way;
@@ -264,7 +271,9 @@ impl Agent {
                             false => self.map_of(away.area, away.size),
                         };
                         let peers = self.peers.as_mut()?;
-                        return Some(peers.say(peer, &Message::Opened(ticket, away), map).is_ok());
+                        return Some(
+                            peers.nodes.say(peer, &Message::Opened(ticket, away), map).is_ok(),
+                        );
                     }
                     Err(error) => {
                         let number = error.raw_os_error().unwrap_or(libc::EIO);
@@ -393,7 +402,7 @@ impl Agent {
         self.lose_takes(peer);
         if let Some(peers) = &mut self.peers {
             peers.offers.forget(peer);
-            if let Some(words) = peers.words(peer) {
+            if let Some(words) = peers.nodes.words(peer) {
                 peers.subscribers.forget_owner(&words);
             }
             peers.subscribers.forget(peer);

@@ -19,13 +19,13 @@ enum Ask {
 }
 
 fn whom(peers: &mut Peers, from: &[u8], to: &[u8]) -> io::Result<Ask> {
-    let Some(owner) = peers.owner(from, false)? else {
-        return Ok(peers.owner(to, true)?.map_or(Ask::Here, Ask::There));
+    let Some(owner) = peers.nodes.owner(from, false)? else {
+        return Ok(peers.nodes.owner(to, true)?.map_or(Ask::Here, Ask::There));
     };
-    if let Some(other) = peers.owner(to, false)? {
+    if let Some(other) = peers.nodes.owner(to, false)? {
         return Ok(Ask::There(other));
     }
-    Ok(match (peers.directory.owner(to)?, peers.directory.owner(from)?) {
+    Ok(match (peers.nodes.directory.owner(to)?, peers.nodes.directory.owner(from)?) {
         (Some(Owner::Here), Some(Owner::There(instance))) => Ask::HandOver(owner, instance),
         _ => Ask::There(owner),
     })
@@ -74,11 +74,11 @@ impl Agent {
     fn turn_rename(&mut self, from: &Path, to: &Path) -> io::Result<bool> {
         let Some(peers) = &mut self.peers else { return Ok(false) };
         // Names are handed over without a word to their new owner.
-        peers.forget_owner(to);
-        match peers.directory.owner(from)? {
+        peers.nodes.forget_owner(to);
+        match peers.nodes.directory.owner(from)? {
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
-            Some(Owner::Here) => Ok(peers.owner(to, true)?.is_some()),
-            Some(Owner::There(owner)) => match peers.directory.owner(to)? {
+            Some(Owner::Here) => Ok(peers.nodes.owner(to, true)?.is_some()),
+            Some(Owner::There(owner)) => match peers.nodes.directory.owner(to)? {
                 Some(Owner::Here) => self.give_name(to, &owner).map(|()| true),
                 _ => Ok(true),
             },

@@ -60,13 +60,13 @@ impl Agent {
         let (granted, series) = (copy.granted, series(&copy.path));
         // The owner has no other bytes: all between the extents are holes.
         for size in [0, size] {
-            peers.say(key.0, &Message::Size(key.1, size, true), Body::None)?;
+            peers.nodes.say(key.0, &Message::Size(key.1, size, true), Body::None)?;
         }
         let places = Body::Bytes(differences::places(&extents));
         let report = peers.keeps.report(key);
-        peers.say(key.0, &Message::Keeps(key.1, report), places)?;
+        peers.nodes.say(key.0, &Message::Keeps(key.1, report), places)?;
         let stored = Message::Stored(key.1, granted, series.clone());
-        peers.say(key.0, &stored, Body::None)?;
+        peers.nodes.say(key.0, &stored, Body::None)?;
         self.push_kept(key, &series);
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return };
         let path = peers.copies.get(key).map(|copy| shown(&copy.path)).unwrap_or_default();
         log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
-        peers.close(key.0);
+        peers.nodes.close(key.0);
         self.lose_peer(key.0, error);
     }
 
@@ -98,7 +98,7 @@ impl Agent {
         for peer in told {
             peers.joined.remove(&(peer, process));
             // One that is gone needs not be told.
-            let _ = peers.say(peer, &Message::Left(process, orderly), Body::None);
+            let _ = peers.nodes.say(peer, &Message::Left(process, orderly), Body::None);
         }
         peers.copies.leave(process);
         self.decline_offers();

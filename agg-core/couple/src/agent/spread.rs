@@ -121,18 +121,19 @@ impl Agent {
     pub(super) fn work(&mut self, key: Key) {
         let mut looks = 0;
         while let Some(peers) = &mut self.peers {
-            let has_room = peers.queued(key.0) < ENOUGH;
+            let has_room = peers.nodes.queued(key.0) < ENOUGH;
             match peers.copies.step(key, has_room) {
                 Ok(Step::Nothing) => return peers.copies.give_up_if_over(key),
                 Ok(Step::Say(all)) => {
                     looks += u32::from(all.is_empty());
                     let mut all = all.into_iter();
-                    let said = all.try_for_each(|(message, body)| peers.say(key.0, &message, body));
+                    let said =
+                        all.try_for_each(|(message, body)| peers.nodes.say(key.0, &message, body));
                     if let Err(error) = said {
                         return self.cannot_send(key, &error);
                     }
                     if looks > LOOKS {
-                        return peers.go_on();
+                        return peers.nodes.go_on();
                     }
                 }
                 Ok(Step::Sent(then)) => then.into_iter().for_each(|then| self.sent(key, then)),
@@ -156,7 +157,8 @@ impl Agent {
                 if let Some(peers) = &mut self.peers {
                     let report = peers.keeps.report(key);
                     // A connection that has ended is told soon.
-                    let _ = peers.say(key.0, &Message::Keeps(key.1, report), Body::Bytes(places));
+                    let _ =
+                        peers.nodes.say(key.0, &Message::Keeps(key.1, report), Body::Bytes(places));
                 }
             }
             Then::Shared => self.say(key.0, &Message::Shared(key.1)),
@@ -199,7 +201,7 @@ impl Agent {
     /// Says it; a connection that has ended is told soon.
     fn say(&mut self, peer: Peer, message: &Message) {
         if let Some(peers) = &mut self.peers {
-            let _ = peers.say(peer, message, Body::None);
+            let _ = peers.nodes.say(peer, message, Body::None);
         }
     }
 

@@ -85,7 +85,7 @@ impl Agent {
             self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
             self.peers.as_ref().map_or(0, |peers| peers.keeps.memory()),
             self.peers.as_ref().map_or(0, |peers| peers.takes.sent),
-            self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
+            self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.nodes.kind().name())),
             list(full),
             self.written,
             list(processes),

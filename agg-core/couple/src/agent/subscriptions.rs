@@ -34,14 +34,14 @@ impl Agent {
             }
             (Message::Subscribed { owner, series, number, credit, after }, _) => {
                 let Some(peers) = &mut self.peers else { return Ok(()) };
-                let Some(owner) = peers.known(&owner) else { return Ok(()) };
+                let Some(owner) = peers.nodes.known(&owner) else { return Ok(()) };
                 let route = (peer, owner, series);
                 peers.subscriptions.noted(&route, number, credit, after);
                 self.ask_unpromised(&route, None);
                 Ok(())
             }
             (Message::Push { owner, series, number, area, report, tag }, _) => {
-                let owner = self.peers.as_ref().and_then(|peers| peers.known(&owner));
+                let owner = self.peers.as_ref().and_then(|peers| peers.nodes.known(&owner));
                 let Some(owner) = owner else { return Ok(()) };
                 let route = (peer, owner, series);
                 let accepted = self.hear_push(&route, number, area, (report, tag));
@@ -70,7 +70,9 @@ impl Agent {
                 self.end_subscription(&route, number);
             }
         }
-        let Some(owner) = self.peers.as_ref().and_then(|peers| peers.words(key.0)) else { return };
+        let Some(owner) = self.peers.as_ref().and_then(|peers| peers.nodes.words(key.0)) else {
+            return;
+        };
         for (peer, places) in places {
             let Some(peers) = &mut self.peers else { return };
             let route = (peer, key.0, series.clone());
@@ -80,7 +82,7 @@ impl Agent {
             let (owner, series) = (owner.clone(), series.clone());
             let message = Message::Subscribe { owner, series, number, credit };
             // A connection that has ended is told soon.
-            let _ = peers.say(peer, &message, Body::Bytes(differences::places(&places)));
+            let _ = peers.nodes.say(peer, &message, Body::Bytes(differences::places(&places)));
             self.ask_unpromised(&route, None);
         }
     }
@@ -90,12 +92,12 @@ impl Agent {
         let mut places = BTreeMap::<Peer, Vec<Extent>>::new();
         let Some(peers) = &self.peers else { return places };
         let Some(copy) = peers.copies.get(key) else { return places };
-        let own = peers.directory.own().words();
+        let own = peers.nodes.directory.own().words();
         for (part, node) in wanted.iter().flat_map(|range| copy.sources.of(*range)) {
             let peer = match node.map(|node| copy.sources.node(node)) {
                 None => Some(key.0),
                 Some(Some(node)) if node.words != own && node.area == key.1 => {
-                    peers.known(&node.words)
+                    peers.nodes.known(&node.words)
                 }
                 _ => None,
             };
@@ -112,10 +114,10 @@ impl Agent {
     fn end_subscription(&mut self, route: &Route, number: u64) {
         let Some(peers) = &mut self.peers else { return };
         peers.subscriptions.end(route);
-        if let Some(owner) = peers.words(route.1) {
+        if let Some(owner) = peers.nodes.words(route.1) {
             let message = Message::Subscribe { owner, series: route.2.clone(), number, credit: 0 };
             // A connection that has ended is told soon.
-            let _ = peers.say(route.0, &message, Body::None);
+            let _ = peers.nodes.say(route.0, &message, Body::None);
         }
         self.ask_unpromised(route, None);
     }
@@ -157,7 +159,7 @@ impl Agent {
             return false;
         }
         let Some(peers) = &mut self.peers else { return false };
-        let words = peers.words(route.0);
+        let words = peers.nodes.words(route.0);
         let Some(copy) = peers.copies.get_mut(key) else { return false };
         let is_usual = copy.shared.is_none()
             && (copy.is_early() || agree(&copy.sources, key, (&places, route.0, report), words));
@@ -226,7 +228,7 @@ impl Agent {
     /// generation `refused`.
     fn ask_unpromised(&mut self, route: &Route, refused: Option<Area>) {
         let Some(peers) = &mut self.peers else { return };
-        let Some(owner) = peers.words(route.1) else { return };
+        let Some(owner) = peers.nodes.words(route.1) else { return };
         for (tag, target, mut parts) in peers.takes.awaited(route.0) {
             let Target::Copy(key, local) = target else { continue };
             if key.0 != route.1 {

@@ -84,7 +84,7 @@ impl Agent {
         if !unknown.is_empty() {
             let places = Body::Bytes(differences::places(&unknown));
             // A connection that has ended is told soon.
-            let _ = peers.say(key.0, &Message::Locate(key.1), places);
+            let _ = peers.nodes.say(key.0, &Message::Locate(key.1), places);
         }
         if !known.is_empty() {
             self.take(key, known);
@@ -150,7 +150,8 @@ impl Agent {
     fn sources_of(&mut self, key: Key, range: Extent) -> io::Result<Vec<Part>> {
         let ended = || io::Error::other("the connection with the owner has ended");
         let peers = self.peers.as_mut().ok_or_else(ended)?;
-        let (own, mut found, mut here) = (peers.directory.own().words(), Vec::new(), Vec::new());
+        let (own, mut found, mut here) =
+            (peers.nodes.directory.own().words(), Vec::new(), Vec::new());
         let copy = peers.copies.get(key).ok_or_else(ended)?;
         let announced = copy.sources.are_announced();
         let parts = copy.sources.of(range).into_iter().map(|(part, node)| {
@@ -163,7 +164,7 @@ impl Agent {
                 Some(Source { words, area, .. }) if words == own => here.push((part, area)),
                 Some(Source { words, area, announced, .. }) => {
                     let host = words.split(' ').next().unwrap_or_default();
-                    let peer = peers.reach_words(&words)?;
+                    let peer = peers.nodes.reach_words(&words)?;
                     let peer = peer.ok_or_else(|| io::Error::other(gone(host)))?;
                     found.extend(peers.parts_from(key, part, (peer, area, announced)));
                 }
@@ -184,7 +185,7 @@ impl Agent {
         let mut failed = Vec::new();
         let Some(peers) = self.peers.as_mut().filter(|_| !parts.is_empty()) else { return failed };
         let (Some(owner), Some(local)) =
-            (peers.words(key.0), peers.copies.get(key).map(Copy::local))
+            (peers.nodes.words(key.0), peers.copies.get(key).map(Copy::local))
         else {
             return failed;
         };
@@ -277,8 +278,8 @@ impl Agent {
     /// A node does not have what it was asked for.
     fn hear_not_kept(&mut self, peer: Peer, tag: u64) {
         let Some(peers) = &mut self.peers else { return };
-        let host = peers.caller(peer).map(|node| node.host.clone());
-        let host = host.unwrap_or_else(|| peers.host(peer));
+        let host = peers.nodes.caller(peer).map(|node| node.host.clone());
+        let host = host.unwrap_or_else(|| peers.nodes.host(peer));
         if let Some((target, lost)) = peers.takes.fail_of(tag, peer) {
             self.fail_take(target, &lost, &io::Error::other(gone(&host)));
         }
@@ -287,8 +288,8 @@ impl Agent {
     /// The connection with a node has ended that was asked for bytes.
     pub(super) fn lose_takes(&mut self, peer: Peer) {
         let Some(peers) = &mut self.peers else { return };
-        let host = peers.caller(peer).map(|node| node.host.clone());
-        let host = host.unwrap_or_else(|| peers.host(peer));
+        let host = peers.nodes.caller(peer).map(|node| node.host.clone());
+        let host = host.unwrap_or_else(|| peers.nodes.host(peer));
         for tag in peers.takes.of(peer) {
             let failed = self.peers.as_mut().and_then(|peers| peers.takes.fail_of(tag, peer));
             if let Some((target, lost)) = failed {

@@ -25,11 +25,11 @@ mod takes;
 pub(crate) mod twin;
 
 pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
-use directory::Directory;
 pub(crate) use directory::{Instance, Owner, shown};
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
 pub(crate) use message::{Away, Message, RemoteProcess};
+use nodes::Nodes;
 use offers::Offers;
 pub(crate) use pieces::UNIT;
 pub(crate) use shared::{Asked, Step, Then, Wants};
@@ -44,11 +44,8 @@ use crate::place::Place;
 use crate::registry::{Area, Path, Process, series};
 use aggio_base::{Extent, os};
 use aggio_config::settings::couple::CoupleLink;
-use aggio_link::tcp::{Tcp, own_address};
-use aggio_link::ucx::Ucx;
-use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
+use aggio_link::{Body, Event, Peer, Places, Span};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -61,9 +58,6 @@ pub(crate) const BODY: u64 = 4 << 20;
 
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
-
-/// Bytes that wait for a peer before all others are held back: the link takes no more.
-const FULL: usize = 32 << 20;
 
 /// An open, or another request, that the owner of the name has not answered yet.
 #[derive(Clone, Debug)]
@@ -101,15 +95,9 @@ pub(crate) enum Kept {
 }
 
 /// All that an agent has of others.
+#[derive(Debug)]
 pub(crate) struct Peers {
-    kind: CoupleLink,
-    link: Box<dyn Link>,
-    pub(crate) directory: Directory,
-    /// Those that this agent has connected to.
-    known: BTreeMap<Peer, Instance>,
-    /// Those that have connected to this agent and said who they are.
-    callers: BTreeMap<Peer, Instance>,
-    owners: BTreeMap<Path, Option<Peer>>,
+    pub(crate) nodes: Nodes,
     /// Processes of this node that owners know.
     pub(crate) joined: BTreeSet<(Peer, Process)>,
     pub(crate) tickets: BTreeMap<u64, Ticket>,
@@ -132,17 +120,8 @@ pub(crate) struct Peers {
     pub(crate) subscribers: Subscribers,
     /// Bytes that other nodes send here without a request.
     pub(crate) subscriptions: Subscriptions,
-    /// Messages for which the link has no room yet, in their order.
-    later: BTreeMap<Peer, VecDeque<Frame>>,
     /// Copies that are looked at again soon, and how often they were.
     pub(crate) closing: BTreeMap<Key, u32>,
-    more: bool,
-}
-
-impl fmt::Debug for Peers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peers").field("known", &self.known).finish_non_exhaustive()
-    }
 }
 
 /// Finds the memory for the bodies of messages.
@@ -173,26 +152,13 @@ impl Places for Rooms<'_> {
 }
 
 impl Peers {
-    /// Listens for the agents of other nodes, and tells them where and how.
+    /// Listens for the agents of other nodes; handles are counted from `handles` on.
     ///
     /// # Errors
-    /// The directory or the token is not the user's alone; there is no such link; the system's.
+    /// As [`Nodes::new`]; no memory.
     pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
-        let (token, limits, own) = (Token::of(place.path())?, Limits::default(), own_address());
-        let link: Box<dyn Link> = match kind {
-            CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
-            CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
-        };
-        let directory = Directory::new(place)?;
-        directory.publish(&format!("{} {}", kind.name(), link.address()))?;
-        directory.sweep()?;
         Ok(Self {
-            kind,
-            link,
-            directory,
-            known: BTreeMap::new(),
-            callers: BTreeMap::new(),
-            owners: BTreeMap::new(),
+            nodes: Nodes::new(place, kind)?,
             joined: BTreeSet::new(),
             tickets: BTreeMap::new(),
             unanswered: BTreeSet::new(),
@@ -205,29 +171,13 @@ impl Peers {
             takes: Takes::default(),
             subscribers: Subscribers::default(),
             subscriptions: Subscriptions::default(),
-            later: BTreeMap::new(),
             closing: BTreeMap::new(),
-            more: false,
         })
     }
 
-    pub(crate) fn descriptor(&self) -> i32 {
-        self.link.descriptor()
-    }
-
-    /// By what it reaches others.
-    pub(crate) fn kind(&self) -> CoupleLink {
-        self.kind
-    }
-
-    /// [`Peers::progress`] is to be called soon.
-    pub(crate) fn go_on(&mut self) {
-        self.more = true;
-    }
-
-    /// How soon [`Peers::progress`] must be called.
-    pub(crate) fn timeout(&self) -> Option<std::time::Duration> {
-        if self.more { Some(std::time::Duration::ZERO) } else { self.link.timeout() }
+    /// Whether a program is about to get a descriptor by which it can write to a copy.
+    pub(crate) fn awaits_descriptor(&self, key: Key) -> bool {
+        self.tickets.values().any(|ticket| ticket.promises(key))
     }
 
     /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
@@ -276,20 +226,6 @@ impl Peers {
         self.copies.begin_empty(key, size)
     }
 
-    /// Sends a message, as soon as there is room for it.
-    ///
-    /// # Errors
-    /// There is no such peer any more; the message is too long.
-    pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
-        self.more = true;
-        let frame = Frame { head: message.encode(), body };
-        if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
-            self.later.entry(peer).or_default().push_back(frame);
-            return Ok(());
-        }
-        self.link.send(peer, frame)
-    }
-
     /// Requests bytes of a node.
     ///
     /// # Errors
@@ -301,7 +237,7 @@ impl Peers {
         places: &[Extent],
     ) -> io::Result<()> {
         self.takes.sent += 1;
-        self.say(peer, take, Body::Bytes(differences::places(places)))
+        self.nodes.say(peer, take, Body::Bytes(differences::places(places)))
     }
 
     /// The parts of `extent` that are to come from a node, which knows them by a number, into a
@@ -338,36 +274,8 @@ impl Peers {
         size: u64,
         found: Option<&Where>,
     ) -> io::Result<bool> {
-        let known = &self.known;
-        self.copies.confirm(key, size, found, |peer| known.get(&peer).map(Instance::words))
-    }
-
-    /// Sends what there is room for by now.
-    fn say_later(&mut self) {
-        let (link, more) = (&mut self.link, &mut self.more);
-        self.later.retain(|peer, frames| {
-            while link.queued(*peer) < FULL {
-                let Some(frame) = frames.pop_front() else { return false };
-                *more = true;
-                if link.send(*peer, frame).is_err() {
-                    // The connection has ended, which is told.
-                    return false;
-                }
-            }
-            true
-        });
-    }
-
-    pub(crate) fn queued(&self, peer: Peer) -> usize {
-        match self.later.contains_key(&peer) {
-            true => usize::MAX,
-            false => self.link.queued(peer),
-        }
-    }
-
-    pub(crate) fn close(&mut self, peer: Peer) {
-        self.later.remove(&peer);
-        self.link.close(peer);
+        let nodes = &self.nodes;
+        self.copies.confirm(key, size, found, |peer| nodes.words(peer))
     }
 
     /// What has happened since the last call.
@@ -375,12 +283,8 @@ impl Peers {
     /// # Errors
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
-        let mut events = Vec::new();
         let (copies, takes, subscriptions) = (&self.copies, &self.takes, &self.subscriptions);
-        let mut rooms = Rooms { copies, takes, subscriptions };
-        self.more = self.link.progress(&mut rooms, &mut events)?;
-        self.say_later();
-        Ok(events)
+        self.nodes.progress(&mut Rooms { copies, takes, subscriptions })
     }
 
     /// Tells all agents that have processes here, and `others`.
@@ -388,7 +292,7 @@ impl Peers {
         let peers: BTreeSet<Peer> = self.remote.keys().map(|(peer, _)| *peer).collect();
         for peer in peers.into_iter().chain(others).collect::<BTreeSet<Peer>>() {
             // One that is gone needs not be told.
-            let _ = self.say(peer, message, Body::None);
+            let _ = self.nodes.say(peer, message, Body::None);
         }
     }
 }

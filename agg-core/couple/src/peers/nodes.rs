@@ -1,15 +1,136 @@
 //! The agents of other nodes that this one knows: the connections with them, and which names they
 //! own.
 
-use super::{Body, Holder, Instance, Key, Message, Owner, Peer, Peers};
+use super::directory::Directory;
+use super::{Holder, Instance, Message, Owner};
+use crate::place::Place;
 use crate::protocol::bad;
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
-use std::collections::BTreeSet;
+use aggio_link::tcp::{Tcp, own_address};
+use aggio_link::ucx::Ucx;
+use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Token};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-impl Peers {
+/// Bytes that wait for a peer before all others are held back: the link takes no more.
+const FULL: usize = 32 << 20;
+
+/// The link to other nodes, and their agents.
+pub(crate) struct Nodes {
+    kind: CoupleLink,
+    link: Box<dyn Link>,
+    pub(crate) directory: Directory,
+    /// Agents that this one has connected to.
+    known: BTreeMap<Peer, Instance>,
+    /// Agents that have connected to this one and named themselves.
+    callers: BTreeMap<Peer, Instance>,
+    owners: BTreeMap<Path, Option<Peer>>,
+    /// Messages for which the link has no room yet, in their order.
+    later: BTreeMap<Peer, VecDeque<Frame>>,
+    more: bool,
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nodes").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
+impl Nodes {
+    /// Listens for the agents of other nodes, and tells them where and how.
+    ///
+    /// # Errors
+    /// The directory or the token is not the user's alone; there is no such link; the system's.
+    pub(crate) fn new(place: &Place, kind: CoupleLink) -> io::Result<Self> {
+        let (token, limits, own) = (Token::of(place.path())?, Limits::default(), own_address());
+        let link: Box<dyn Link> = match kind {
+            CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
+            CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
+        };
+        let directory = Directory::new(place)?;
+        directory.publish(&format!("{} {}", kind.name(), link.address()))?;
+        directory.sweep()?;
+        let (known, callers, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (later, more) = (BTreeMap::new(), false);
+        Ok(Self { kind, link, directory, known, callers, owners, later, more })
+    }
+
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.link.descriptor()
+    }
+
+    /// By what it reaches others.
+    pub(crate) fn kind(&self) -> CoupleLink {
+        self.kind
+    }
+
+    /// [`Nodes::progress`] is to be called soon.
+    pub(crate) fn go_on(&mut self) {
+        self.more = true;
+    }
+
+    /// How soon [`Nodes::progress`] must be called.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        if self.more { Some(Duration::ZERO) } else { self.link.timeout() }
+    }
+
+    /// Sends a message, as soon as there is room for it.
+    ///
+    /// # Errors
+    /// There is no such peer any more; the message is too long.
+    pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
+        self.more = true;
+        let frame = Frame { head: message.encode(), body };
+        if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
+            self.later.entry(peer).or_default().push_back(frame);
+            return Ok(());
+        }
+        self.link.send(peer, frame)
+    }
+
+    /// Sends what there is room for by now.
+    fn say_later(&mut self) {
+        let (link, more) = (&mut self.link, &mut self.more);
+        self.later.retain(|peer, frames| {
+            while link.queued(*peer) < FULL {
+                let Some(frame) = frames.pop_front() else { return false };
+                *more = true;
+                if link.send(*peer, frame).is_err() {
+                    // The connection has ended, which is told.
+                    return false;
+                }
+            }
+            true
+        });
+    }
+
+    pub(crate) fn queued(&self, peer: Peer) -> usize {
+        match self.later.contains_key(&peer) {
+            true => usize::MAX,
+            false => self.link.queued(peer),
+        }
+    }
+
+    pub(crate) fn close(&mut self, peer: Peer) {
+        self.later.remove(&peer);
+        self.link.close(peer);
+    }
+
+    /// The events since the last call.
+    ///
+    /// # Errors
+    /// The link does not work any more.
+    pub(crate) fn progress(&mut self, places: &mut dyn Places) -> io::Result<Vec<Event>> {
+        let mut events = Vec::new();
+        self.more = self.link.progress(places, &mut events)?;
+        self.say_later();
+        Ok(events)
+    }
+
     /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
     /// becomes it if `claim`.
     ///
@@ -61,11 +182,6 @@ impl Peers {
             owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
         let ended = all.contains(&None);
         Ok((all.into_iter().flatten().collect(), ended))
-    }
-
-    /// Whether a program is about to get a descriptor by which it can write to a copy.
-    pub(crate) fn awaits_descriptor(&self, key: Key) -> bool {
-        self.tickets.values().any(|ticket| ticket.promises(key))
     }
 
     /// Whether this agent owns `path`.
@@ -189,7 +305,6 @@ impl Peers {
                 let _ = self.directory.bequeath(&name, instance);
             }
         }
-        self.joined.retain(|(other, _)| *other != peer);
         instance.is_some()
     }
 }
