@@ -34,8 +34,8 @@ impl Agent {
             self.promised.insert((opening.area, opening.handle));
         }
         let failed = self.carry_out(waiting.mode);
-        if failed.is_none() && self.aside.lets_wait(waiting, opening) {
-            self.let_wait(waiting.link);
+        if failed.is_none() && self.background.lets_wait(waiting, opening) {
+            self.links.let_wait(waiting.link);
             return self.settle();
         }
         self.hand_over_if(failed, waiting, opening);
@@ -54,14 +54,14 @@ impl Agent {
         let reads_all = !waiting.parts && !self.is_from_away(waiting.link);
         if failed.is_none() && reads_all {
             let after = After::Open(waiting.clone(), opening);
-            self.let_wait(waiting.link);
+            self.links.let_wait(waiting.link);
             if self.pulls_first(opening.area, &[ALL], after).is_ok() {
                 return self.settle();
             }
         }
         let access = waiting.access;
         if access.write {
-            self.aside.note_written(opening.area);
+            self.background.note_written(opening.area);
         }
         self.promised.remove(&(opening.area, opening.handle));
         let made = match failed {

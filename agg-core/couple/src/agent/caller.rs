@@ -76,13 +76,7 @@ pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) ->
         return Reply::Done;
     }
     registry.report_aborted(process, handle);
-    unknown()
-}
-
-/// The answer to a request about an open of an earlier agent.
-pub(super) fn unknown() -> Reply {
-    let text = "the agent that knew an open file has ended, and with it what was written";
-    Reply::Failed(libc::ESTALE, text.into())
+    Reply::unknown()
 }
 
 #[cfg(test)]
@@ -104,8 +98,8 @@ mod tests {
         let Reply::Stat(Some(stat)) = caller.stat(b"/d/f", Options::default()) else { panic!() };
         assert_eq!(stat.mode & 0o777, 0o640);
         assert_eq!(caller.close(opening.handle, 0), (Reply::Done, Some(ask.path)));
-        assert_eq!(caller.check(opening.handle, 0), unknown());
-        assert_eq!(caller.close(opening.handle, 0), (unknown(), None));
+        assert_eq!(caller.check(opening.handle, 0), Reply::unknown());
+        assert_eq!(caller.close(opening.handle, 0), (Reply::unknown(), None));
         assert_eq!(caller.stat(b"/d/none", Options::default()), Reply::Stat(None));
     }
 }

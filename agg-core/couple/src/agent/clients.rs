@@ -225,7 +225,7 @@ impl Agent {
         self.waits.take(&mut self.registry, |one| one.link == link);
         self.steps.cancel(link);
         self.cancel_away(link);
-        self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
+        self.peers.iter_mut().for_each(|peers| peers.requests.hang_up(link));
         let Some(process) = left else { return };
         if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
             self.take_leave(process);
@@ -243,7 +243,9 @@ impl Agent {
     }
 
     fn uses_copies(&self, process: Process) -> bool {
-        self.peers.as_ref().is_some_and(|peers| !peers.copies.used_by(process).is_empty())
+        self.peers
+            .as_ref()
+            .is_some_and(|peers| !peers.replication.replicas.used_by(process).is_empty())
     }
 
     /// A process has ended.
@@ -258,7 +260,6 @@ impl Agent {
         self.registry.end(process, client.orderly);
         // What it asked for and has not been asked yet is asked for no more.
         self.leave(process, client.orderly);
-        self.lost.retain(|_, (whose, _)| *whose != process);
         job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
     }

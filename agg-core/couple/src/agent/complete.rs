@@ -1,7 +1,7 @@
 //! Generations become complete when nobody can write to them any more, and move, are filled or
 //! compared by other threads meanwhile.
 
-use super::aside::{Copying, Done, is_large};
+use super::background::{Copying, Done, is_large};
 use super::deferred::After;
 use super::{Agent, LOOKS};
 use crate::areas::Quiet;
@@ -31,7 +31,7 @@ impl Agent {
             return self.make(area, mode, Some(source));
         }
         self.make(area, mode, None)?;
-        self.aside.copy(area, source, &self.areas)
+        self.background.copy(area, source, &self.areas)
     }
 
     /// Completes a generation if nobody can write to it any more. An error is its writer's.
@@ -45,7 +45,7 @@ impl Agent {
 
     pub(super) fn look_at(&mut self, area: u64) -> io::Result<()> {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
-        if self.aside.fills(area)
+        if self.background.fills(area)
             || self.hosted.get(area).is_some_and(Hosted::is_written)
             || self.is_promised(area)
         {
@@ -73,7 +73,7 @@ impl Agent {
             let changed = if written {
                 Some(true)
             } else {
-                self.aside.is_changed(area, copy_of, &self.areas)
+                self.background.is_changed(area, copy_of, &self.areas)
             };
             let Some(changed) = changed else { return Ok(()) };
             self.registry.commit(area, changed);
@@ -106,7 +106,7 @@ impl Agent {
         let from = self.areas.open(area, true, false, false);
         let ordered = from.and_then(|from| {
             let folder = self.folders.open(directory)?.try_clone()?;
-            self.aside.take(area, from, folder)
+            self.background.take(area, from, folder)
         });
         if let Err(error) = ordered {
             self.has_moved_own(area, Err(error));
@@ -127,16 +127,16 @@ impl Agent {
     }
 
     /// Handles the results of other threads.
-    pub(super) fn hear_aside(&mut self) {
-        for done in self.aside.results() {
+    pub(super) fn hear_background(&mut self) {
+        for done in self.background.results() {
             match done {
                 Done::Copied(area, result) => self.has_filled(area, result),
                 Done::Moved(area, result) => self.has_moved_own(area, result),
                 Done::MovedKept(key, result) => self.have_moved_kept(key, result),
                 Done::Compared(area, same) => {
-                    self.aside.compared(area, same);
+                    self.background.compared(area, same);
                     self.look(area);
-                    self.aside.forget_compared(area);
+                    self.background.forget_compared(area);
                     self.settle();
                 }
             }
@@ -144,7 +144,7 @@ impl Agent {
     }
 
     fn has_filled(&mut self, area: Area, result: io::Result<()>) {
-        let Some(Copying { waiting, cut }) = self.aside.filled(area) else { return };
+        let Some(Copying { waiting, cut }) = self.background.filled(area) else { return };
         let result = result.and_then(|()| match cut {
             true => self.areas.empty(area),
             false => self.areas.is_copied(area),

@@ -49,7 +49,7 @@ impl Agent {
             }
             After::Ask { peer, process, ticket, request } => {
                 // The process may have ended meanwhile: then nobody waits for an answer.
-                if self.knows_remote(peer, process)
+                if self.remote_process(peer, process).is_ok()
                     && let Err(error) = self.ask_for(peer, process, ticket, request)
                 {
                     self.lose_peer(peer, &error);

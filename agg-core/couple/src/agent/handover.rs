@@ -46,7 +46,7 @@ impl Agent {
     fn send_readers_away(&mut self, path: &Path) {
         for (waiting, ask) in self.waits.take(&mut self.registry, |one| one.path == *path) {
             let peers = self.peers.as_mut();
-            match peers.and_then(|peers| peers.answers.remove(&waiting.link)) {
+            match peers.and_then(|peers| peers.guests.end(waiting.link)) {
                 Some((peer, ticket)) => _ = self.tell(peer, &Message::Moved(ticket)),
                 None => self.serve_again(waiting.link, waiting.process, open(&waiting, ask)),
             }
@@ -56,10 +56,10 @@ impl Agent {
     /// An agent that was asked does not own the name any more: its new owner is asked.
     pub(super) fn hear_moved(&mut self, peer: Peer, ticket: u64) {
         let Some(peers) = &mut self.peers else { return };
-        if peers.tickets.get(&ticket).is_none_or(|kept| kept.peer != peer) {
+        if peers.requests.of(peer, ticket).is_none() {
             return;
         }
-        let Some(kept) = peers.tickets.remove(&ticket) else { return };
+        let Some(kept) = peers.requests.take(ticket) else { return };
         peers.nodes.forget_owner(&kept.path);
         if let Ok(request) = Request::decode(&kept.request) {
             if let Request::Rename(_, to, _) = &request {

@@ -55,7 +55,7 @@ impl Lifetime {
 impl Agent {
     /// Whether nothing is left to do, and has not been for a while.
     pub(super) fn is_done(&mut self) -> bool {
-        let is_lost = self.reach.is_lost() && self.clients.is_empty();
+        let is_lost = self.socket_watch.is_lost() && self.clients.is_empty();
         if is_lost && self.registry.store_all(false) > 0 {
             self.settle();
         }
@@ -94,7 +94,7 @@ impl Agent {
         if self.storage.is_busy() {
             return busy("files are being removed");
         }
-        if !self.aside.is_idle() {
+        if !self.background.is_idle() {
             return busy("generations are being copied or compared");
         }
         self.lifetime.quits = true;

@@ -2,13 +2,11 @@
 
 use super::Agent;
 use crate::fd::checked;
-use crate::peers::{Message, Ticket};
 use crate::place;
 use crate::protocol::{Packet, Packets, Reply, Request, address};
 use crate::registry::{Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -304,16 +302,8 @@ impl Agent {
 
     /// An open that an owner was asked for, and has not answered, is not wanted any more.
     pub(super) fn cancel_away(&mut self, link: u64) {
-        let Some(peers) = &mut self.peers else { return };
-        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
-        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
-        let waiting: Vec<(u64, Peer, Process)> =
-            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
-        for (ticket, peer, process) in waiting {
-            let request = Request::Cancel.encode();
-            // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.nodes.say(peer, &Message::Ask { process, ticket, request }, Body::None);
-        }
+        let actions = self.peers.as_ref().map(|peers| peers.cancel(link));
+        self.act(actions.unwrap_or_default());
     }
 }
 

@@ -1,53 +1,9 @@
 //! The memory of generations as it comes and goes, and how much there is of it.
 
 use super::Agent;
-use crate::huge::Huge;
 use crate::registry::{Area, State};
 use crate::spares::Spare;
-use aggio_base::log;
-use aggio_base::log::Level;
 use std::io;
-
-/// Smaller files do without huge pages.
-const LARGE: u64 = 1 << 20;
-
-/// Whether there are files with huge pages.
-#[derive(Debug, Default)]
-pub(super) enum Pages {
-    /// Nobody has needed any yet.
-    #[default]
-    Unknown,
-    Huge(Huge),
-    Small,
-}
-
-impl Pages {
-    /// Where files of so many bytes have huge pages.
-    fn huge(&mut self, bytes: u64) -> Option<&Huge> {
-        if bytes < LARGE {
-            return None;
-        }
-        if matches!(self, Pages::Unknown) {
-            *self = Huge::new().map_or_else(
-                |error| {
-                    log!(Level::Debug, "agent: there are no files with huge pages: {error}");
-                    Pages::Small
-                },
-                Pages::Huge,
-            );
-        }
-        match self {
-            Pages::Huge(huge) if bytes >= 2 * huge.page => Some(huge),
-            _ => None,
-        }
-    }
-
-    /// A file for so many bytes, if those have huge pages.
-    pub(super) fn file(&mut self, bytes: u64) -> Option<Spare> {
-        let huge = self.huge(bytes)?;
-        Some(Spare { slack: huge.page, ..Spare::from(huge.file().ok()?) })
-    }
-}
 
 impl Agent {
     /// Makes the memory of a generation.

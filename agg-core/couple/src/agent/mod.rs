@@ -2,47 +2,40 @@
 //! memory. One thread; it sleeps unless a program wants something or ends.
 
 mod answers;
-mod aside;
-mod away;
-mod before;
+mod background;
 mod caller;
 mod clients;
 mod complete;
 mod deferred;
 mod disk;
-mod early;
+mod forward;
 mod handover;
-mod keeping;
+mod inbound;
+mod kept_bytes;
 mod lifetime;
 mod links;
 mod listing;
 mod memory;
 mod multi_writer;
-mod offers;
-mod owners;
-mod parts;
+mod pending_events;
 mod poll;
 mod pulls;
-mod pushes;
-mod reach;
-mod remote;
+mod readers;
 mod renames;
+mod replica_sync;
 mod run;
-mod sending;
 mod serve;
+mod socket_watch;
 mod spill;
-mod spread;
 mod status;
 mod step;
-mod subscriptions;
 mod survive;
-mod taking;
 mod waits;
 
 #[cfg(test)]
-mod aside_tests;
+mod background_tests;
 #[cfg(test)]
-mod spread_tests;
+mod multi_writer_tests;
 #[cfg(test)]
 mod step_tests;
 #[cfg(test)]
@@ -52,6 +45,7 @@ mod tests;
 
 use crate::areas::Areas;
 use crate::hosted::Hosting;
+use crate::huge::Pages;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
@@ -61,13 +55,14 @@ use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
+use background::Background;
 use clients::Clients;
 use deferred::After;
 use lifetime::Lifetime;
 use links::Links;
 use poll::poll;
-use reach::Reach;
 pub use run::run;
+use socket_watch::SocketWatch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
@@ -81,12 +76,12 @@ const LOOKS: u32 = 50;
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
-    reach: Reach,
+    socket_watch: SocketWatch,
     links: Links,
     registry: Registry,
     areas: Areas,
     spares: Spares,
-    pages: memory::Pages,
+    pages: Pages,
     clients: Clients,
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
@@ -95,8 +90,6 @@ pub struct Agent {
     hosted: Hosting<After>,
     /// Opens for writing whose programs have no descriptor yet.
     promised: BTreeSet<(u64, u64)>,
-    /// Handles of which what was written is lost: whose they are, and why.
-    lost: BTreeMap<u64, (Process, String)>,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
@@ -108,7 +101,7 @@ pub struct Agent {
     peak: u64,
     folders: spill::Folders,
     survivors: Survivors,
-    aside: aside::Aside,
+    background: Background,
     steps: step::Steps,
     storage: disk::Storage,
     /// Bytes that generations may have where no rule says so.
@@ -139,22 +132,21 @@ impl Agent {
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
         let links = Links::new(&place.file("sock"))?;
-        let reach = Reach::new(place, lock)?;
-        let place = reach.place();
+        let socket_watch = SocketWatch::new(place, lock)?;
+        let place = socket_watch.place();
         let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
-            reach,
+            socket_watch,
             links,
             registry: Registry::behind(fresh()),
             areas: Areas::new()?,
             spares: Spares::default(),
-            pages: memory::Pages::default(),
+            pages: Pages::default(),
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
             hosted: Hosting::default(),
             promised: BTreeSet::new(),
-            lost: BTreeMap::new(),
             closing: BTreeMap::new(),
             catches_up: false,
             lifetime: Lifetime::begin(),
@@ -162,7 +154,7 @@ impl Agent {
             peak: 0,
             folders: spill::Folders::default(),
             survivors: Survivors::default(),
-            aside: aside::Aside::new()?,
+            background: Background::new()?,
             steps: step::Steps::default(),
             storage: disk::Storage::default(),
             limit: spare_memory::limit().unwrap_or(0) / 2,
@@ -184,7 +176,7 @@ impl Agent {
             peers.nodes.directory.withdraw();
         }
         self.survivors.leave(self.lifetime.quits);
-        self.reach.leave();
+        self.socket_watch.leave();
         Ok(())
     }
 
@@ -196,8 +188,11 @@ impl Agent {
         sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
         sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
         sources.push((Source::Listener, listener));
-        let others = [self.reach.events(), self.spares.events(), self.aside.events()];
-        let peers = self.peers.iter().flat_map(|all| [all.nodes.descriptor(), all.copies.events()]);
+        let others = [self.socket_watch.events(), self.spares.events(), self.background.events()];
+        let peers = self
+            .peers
+            .iter()
+            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
         let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {
@@ -219,14 +214,14 @@ impl Agent {
                 Source::Other => {}
             }
         }
-        self.reach.hear();
+        self.socket_watch.hear();
         self.spares.hear();
         self.storage.try_again(&mut self.registry);
         if self.folders.try_again(&mut self.registry) {
             self.settle();
         }
         self.folders.forget_told(&self.registry);
-        self.hear_aside();
+        self.hear_background();
         self.hear_peers()?;
         self.settle();
         self.remind();
@@ -240,7 +235,7 @@ impl Agent {
         let again = self.storage.next();
         let folders = self.folders.next();
         let end = self.lifetime.end(&self.registry);
-        let is_closing = |peers: &Peers| !peers.closing.is_empty();
+        let is_closing = |peers: &Peers| !peers.replication.replicas.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
         let spare = self.spares.until();
@@ -368,7 +363,7 @@ impl Agent {
     /// It cannot be used.
     fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
         let (registry, areas, clients) = (&mut self.registry, &mut self.areas, &mut self.clients);
-        if self.survivors.find(directory, self.reach.place(), registry, areas, clients)? {
+        if self.survivors.find(directory, self.socket_watch.place(), registry, areas, clients)? {
             self.settle();
         }
         Ok(())

@@ -4,7 +4,7 @@
 use super::Agent;
 use super::deferred::After;
 use crate::hosted::{Hosted, Pulled};
-use crate::peers::{Holder, Message, Part, Target, differences};
+use crate::peers::{Holder, Message, Part, Target, differences, gone};
 use crate::registry::{Area, State};
 use aggio_base::Extent;
 use aggio_link::Body;
@@ -33,7 +33,7 @@ impl Agent {
             let Some((part, holder)) = pull.next() else { break };
             let Holder { peer, area: of } = holder;
             let parts = [Part { extent: part, peer, area: of, pushed: false }];
-            let tag = peers.takes.begin(Target::Own(area), vec![part], &parts);
+            let tag = peers.replication.takes.begin(Target::Own(area), vec![part], &parts);
             pull.sent(tag, part, holder);
             let take = Message::Take { tag, owner: owner.clone(), area: of };
             let places = Body::Bytes(differences::places(&[part]));
@@ -60,7 +60,7 @@ impl Agent {
     pub(super) fn finish_pull(&mut self, area: Area, pulled: Pulled<After>) {
         let Pulled { tags, mut after, failed } = pulled;
         if let Some(peers) = &mut self.peers {
-            tags.into_iter().for_each(|tag| _ = peers.takes.fail(tag));
+            tags.into_iter().for_each(|tag| _ = peers.replication.takes.fail(tag));
         }
         // Writers that wait get their descriptors before the agent looks whether anybody can write.
         after.sort_by_key(|after| matches!(after, After::Look(_)));
@@ -85,9 +85,4 @@ impl Agent {
         pull.into_iter().for_each(|pull| pull.fail(text.clone()));
         self.go_on_pulling(area);
     }
-}
-
-/// The message of an error about lost bytes.
-pub(super) fn gone(host: &str) -> String {
-    format!("node {host} has lost what its programs wrote of the generation: its agent has ended")
 }

@@ -2,9 +2,8 @@
 //! becomes the owner of the new name, unless something was written under that.
 
 use super::Agent;
-use super::away::failed;
 use crate::peers::{Instance, Message, Owner, Peers};
-use crate::protocol::Request;
+use crate::protocol::{Reply, Request};
 use crate::registry::{Path, Process};
 use aggio_link::Peer;
 use std::io;
@@ -50,7 +49,7 @@ impl Agent {
         match peer {
             Ok(None) => return Some(request),
             Ok(Some(peer)) => self.ask(peer, link, process, request),
-            Err(error) => _ = self.reply(link, &failed(&error), None),
+            Err(error) => _ = self.reply(link, &Reply::from(&error), None),
         }
         None
     }
@@ -64,7 +63,7 @@ impl Agent {
         let word = match turned {
             Ok(false) => return false,
             Ok(true) => Message::Moved(ticket),
-            Err(error) => Message::Answer(ticket, failed(&error).encode()),
+            Err(error) => Message::Answer(ticket, Reply::from(&error).encode()),
         };
         self.tell(peer, &word);
         true

@@ -1,10 +1,10 @@
 //! What the agent does for each request.
 
 use super::Agent;
-use super::away::Way;
-use super::caller::{Caller, lost, unknown};
+use super::caller::{Caller, lost};
 use super::clients::Hello;
 use super::deferred::After;
+use super::forward::Way;
 use super::listing::list;
 use super::spill::refused;
 use super::step::Gathering;
@@ -32,7 +32,7 @@ impl Agent {
                 self.note_peak();
                 let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
                 let reply = self.links.part(link, from, fresh);
-                self.reply(link, &reply.unwrap_or_else(unknown), None);
+                self.reply(link, &reply.unwrap_or_else(Reply::unknown), None);
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
@@ -181,7 +181,7 @@ impl Agent {
         }
         match self.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
-                self.let_wait(waiting.link);
+                self.links.let_wait(waiting.link);
                 self.waits.add(waiting, ask, &mut self.registry);
                 self.settle();
                 let cycle = self.waits.cycle(&self.registry);
@@ -212,7 +212,7 @@ impl Agent {
         if tells {
             return Some(reply);
         }
-        self.let_wait(link);
+        self.links.let_wait(link);
         match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
             Err(After::Reply(_, reply)) => Some(reply),
             _ => None,
@@ -231,7 +231,7 @@ impl Agent {
         let area = self.registry.opens.get(&handle).map(|open| open.area);
         let is_elsewhere = |area: &Area| self.hosted.is_elsewhere(*area);
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
-        self.let_wait(link);
+        self.links.let_wait(link);
         let end = extents.last().map_or(0, |last| last.end());
         extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
         let is_here = self.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err();
@@ -295,7 +295,7 @@ impl Agent {
         }
         let reply = self.steps.records(process, handle, told, &mut self.registry);
         if reply.is_none() {
-            self.let_wait(link);
+            self.links.let_wait(link);
             self.steps.wait(link, process, handle, told);
             self.settle();
         }

@@ -104,7 +104,7 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
 impl Scene {
     /// A complete generation that is to be stored when it has been read; its name.
     fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
-        let path = self.agent.reach.place().path().with_file_name("stored");
+        let path = self.agent.socket_watch.place().path().with_file_name("stored");
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
@@ -149,8 +149,8 @@ fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
 fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     let mut scene = Scene::with(&[1]);
     let path = scene.make_stored_later(1);
-    scene.agent.reach.place().remove("sock");
-    scene.agent.reach.hear();
+    scene.agent.socket_watch.place().remove("sock");
+    scene.agent.socket_watch.hear();
     assert!(!scene.agent.is_done(), "it is being stored");
     scene.store();
     assert!(scene.agent.is_done());

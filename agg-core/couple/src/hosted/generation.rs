@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// All that this node holds of one generation for other nodes. `T` is an action that waits for them.
+/// All that this node holds of one generation for other nodes. `T` is an action that waits.
 #[derive(Debug)]
 pub(crate) struct Hosted<T> {
     area: Area,
@@ -121,7 +121,7 @@ impl<T> Hosted<T> {
         self.writers.limit(peer)
     }
 
-    /// Lets nodes go if their bytes have come, unless they have it open for writing. Returns whether
+    /// Lets nodes go after their bytes, unless they have it open for writing. Returns whether
     /// the last one has gone.
     pub(crate) fn release(&mut self, is_open: impl Fn(Peer) -> bool) -> bool {
         let is_last = self.writers.release(is_open);

@@ -116,7 +116,7 @@ impl Located {
         self.parts.iter().any(|(_, one)| one.peer == peer)
     }
 
-    /// The generation is complete: forgets holders whose bytes were overwritten. Returns all holders
+    /// The generation is complete: forgets holders of overwritten bytes only. Returns all holders
     /// of before.
     pub(super) fn complete(&mut self) -> Vec<Holder> {
         let holders = self.holders();

@@ -6,16 +6,21 @@
 //! owner knows the nodes. Other bytes go to the owner when nobody on the node can write any more.
 //! The nodes of readers fetch each byte from the node that has it.
 
-mod copies;
+mod action;
 pub(crate) mod differences;
 mod directory;
+mod guests;
 mod kept;
 mod listing;
 pub(crate) mod mapped;
 mod message;
 mod nodes;
 mod offers;
+mod opens;
 mod pieces;
+mod replicas;
+mod replication;
+mod requests;
 mod runs;
 mod shared;
 mod sources;
@@ -24,14 +29,22 @@ mod subscriptions;
 mod takes;
 pub(crate) mod twin;
 
-pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
+pub(crate) use action::{Action, Agents};
 pub(crate) use directory::{Instance, Owner, shown};
+use guests::Guests;
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
 pub(crate) use message::{Away, Message, RemoteProcess};
-use nodes::Nodes;
+pub(crate) use nodes::Nodes;
 use offers::Offers;
+use opens::Opens;
+pub(crate) use opens::{AWAY, Held};
 pub(crate) use pieces::UNIT;
+use replicas::agree;
+pub(crate) use replicas::{Replica, Replicas, Wanting};
+pub(crate) use replication::{Answered, Host, Replication};
+use requests::Requests;
+pub(crate) use requests::Ticket;
 pub(crate) use shared::{Asked, Step, Then, Wants};
 pub(crate) use sources::{Holder, Source, Sources, Where};
 use subscribers::Subscribers;
@@ -40,14 +53,20 @@ pub(crate) use subscriptions::{Announced, Route, Template};
 use subscriptions::{Pushed, Subscriptions};
 pub(crate) use takes::{Part, Takes, Target};
 
+use crate::client::Stat;
+use crate::huge::Pages;
 use crate::place::Place;
-use crate::registry::{Area, Path, Process, series};
-use aggio_base::{Extent, os};
+use crate::protocol::{Reply, Request, bad};
+use crate::registry::{Area, Path, Process};
+use aggio_base::Extent;
 use aggio_config::settings::couple::CoupleLink;
-use aggio_link::{Body, Event, Peer, Places, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use aggio_link::{Body, Event, Peer, Received};
+use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+
+/// The owner of a generation, and its number of the memory.
+pub(crate) type Key = (Peer, u64);
 
 /// Bytes of file data in one message, if they are compared or written before they are sent or are
 /// stored.
@@ -59,96 +78,48 @@ pub(crate) const BODY: u64 = 4 << 20;
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
 
-/// An open, or another request, that the owner of the name has not answered yet.
-#[derive(Clone, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) peer: Peer,
-    /// The connection of the program that asked.
+/// Fewer bytes are copied faster than they are offered.
+pub(crate) const LEAST: u64 = 256 << 10;
+
+/// Places of a subscription, at most: an owner names no more of them with a generation.
+pub(crate) const PLACES: usize = 1000;
+
+/// Smaller files are copied as a whole.
+const LARGE: u64 = 256 << 10;
+
+/// The bytes that programs have said that they wrote to a replica.
+#[derive(Debug)]
+enum Kept {
+    /// They stay on this node.
+    Here(Vec<Extent>),
+    /// The owner gets them.
+    No(Vec<Extent>),
+}
+
+/// A replica for the open of a program.
+#[derive(Debug)]
+pub(crate) struct Handed {
     pub(crate) link: u64,
     pub(crate) process: Process,
-    /// The request, so that it can be made again.
-    pub(crate) request: Vec<u8>,
-    pub(crate) path: Path,
-    pub(crate) access: (bool, bool, bool),
-    /// The program fetches what it reads.
-    pub(crate) parts: bool,
-    /// What was opened, while its bytes are on their way.
-    pub(crate) opened: Option<Away>,
-}
-
-impl Ticket {
-    /// Whether its program gets a descriptor by which it can write to a copy, as soon as that has
-    /// its bytes.
-    fn promises(&self, (peer, area): Key) -> bool {
-        let is_open = self.access.1 && !self.request.is_empty();
-        is_open && self.peer == peer && self.opened.is_some_and(|away| away.area == area)
-    }
-}
-
-/// What programs have said that they wrote to a copy.
-#[derive(Debug)]
-pub(crate) enum Kept {
-    /// It stays on this node.
-    Here(Vec<Extent>),
-    /// The owner gets it.
-    No(Vec<Extent>),
+    pub(crate) handle: u64,
+    pub(crate) generation: u64,
+    /// The descriptor for the program.
+    pub(crate) file: io::Result<OwnedFd>,
 }
 
 /// All that an agent has of others.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) nodes: Nodes,
-    /// Processes of this node that owners know.
-    pub(crate) joined: BTreeSet<(Peer, Process)>,
-    pub(crate) tickets: BTreeMap<u64, Ticket>,
-    /// Opens for writing that were closed, by the owner's handles, until the owner has answered.
-    pub(crate) unanswered: BTreeSet<(Peer, u64)>,
-    pub(crate) copies: Copies,
-    /// Processes of other nodes, by the peer and the number that they have there.
-    pub(crate) remote: BTreeMap<(Peer, u64), Process>,
-    /// Whom the answers of requests without a connection go to: the peer and its ticket.
-    pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
-    /// Listings that wait for other nodes, by the connections of the programs that asked.
-    pub(crate) listings: BTreeMap<u64, Listing>,
-    /// What other nodes will probably read.
+    /// Requests of programs of this node.
+    pub(crate) requests: Requests,
+    /// Programs of other nodes.
+    pub(crate) guests: Guests,
+    pub(crate) replication: Replication,
+    /// Generations that other nodes will probably read.
     pub(crate) offers: Offers,
-    /// What was written to generations of other nodes, and stays here.
-    pub(crate) keeps: Keeps,
-    /// Bytes on their way here from nodes that keep them.
-    pub(crate) takes: Takes,
     /// Nodes that get bytes of the next generations without a request.
     pub(crate) subscribers: Subscribers,
-    /// Bytes that other nodes send here without a request.
-    pub(crate) subscriptions: Subscriptions,
-    /// Copies that are looked at again soon, and how often they were.
-    pub(crate) closing: BTreeMap<Key, u32>,
-}
-
-/// Finds the memory for the bodies of messages.
-struct Rooms<'a> {
-    copies: &'a Copies,
-    takes: &'a Takes,
-    subscriptions: &'a Subscriptions,
-}
-
-impl Places for Rooms<'_> {
-    fn place(&mut self, peer: Peer, head: &[u8], len: u64) -> Option<Span> {
-        match Message::decode(head).ok()? {
-            Message::Kept(tag, offset) => {
-                match self.takes.target(tag, peer, Extent::new(offset, len))? {
-                    Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),
-                    Target::Own(_) => None,
-                }
-            }
-            Message::Pushed(tag, offset) => {
-                let announced = self.subscriptions.target(peer, tag)?;
-                let copy = self.copies.made(announced.key, announced.local)?;
-                let is_coming = copy.pushed.is_coming(Extent::new(offset, len), peer);
-                copy.room(offset, len).filter(|_| is_coming)
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Peers {
@@ -157,144 +128,271 @@ impl Peers {
     /// # Errors
     /// As [`Nodes::new`]; no memory.
     pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
-        Ok(Self {
-            nodes: Nodes::new(place, kind)?,
-            joined: BTreeSet::new(),
-            tickets: BTreeMap::new(),
-            unanswered: BTreeSet::new(),
-            copies: Copies::new(handles)?,
-            remote: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            listings: BTreeMap::new(),
-            offers: Offers::default(),
-            keeps: Keeps::default(),
-            takes: Takes::default(),
-            subscribers: Subscribers::default(),
-            subscriptions: Subscriptions::default(),
-            closing: BTreeMap::new(),
-        })
-    }
-
-    /// Whether a program is about to get a descriptor by which it can write to a copy.
-    pub(crate) fn awaits_descriptor(&self, key: Key) -> bool {
-        self.tickets.values().any(|ticket| ticket.promises(key))
+        let (requests, guests) = (Requests::default(), Guests::default());
+        let (offers, subscribers) = (Offers::default(), Subscribers::default());
+        let (nodes, replication) = (Nodes::new(place, kind)?, Replication::new(handles)?);
+        Ok(Self { nodes, requests, guests, replication, offers, subscribers })
     }
 
     /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
     pub(crate) fn keeps_alone(&self) -> bool {
-        !self.keeps.is_empty() && self.remote.is_empty() && self.tickets.is_empty()
+        !self.replication.keeps.is_empty() && self.guests.are_none() && self.requests.are_none()
     }
 
     /// Whether nobody of another node needs this agent, and it needs nobody.
     pub(crate) fn are_idle(&self) -> bool {
-        let serves = !self.remote.is_empty() || !self.keeps.is_empty();
-        !serves && self.tickets.is_empty() && self.copies.are_idle()
+        let serves = !self.guests.are_none() || !self.replication.keeps.is_empty();
+        !serves && self.requests.are_none() && self.replication.replicas.are_idle()
     }
 
-    /// What programs have said that they wrote to a copy; it stays here, if all of them say so.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn keep(&mut self, key: Key) -> io::Result<Kept> {
-        let Some(copy) = self.copies.get_mut(key) else { return Ok(Kept::No(Vec::new())) };
-        let written = std::mem::take(&mut copy.written);
-        let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
-        if !copy.keeps {
-            return Ok(Kept::No(extents));
-        }
-        if !extents.is_empty() {
-            let file = self.copies.open(key, (true, false, false))?;
-            let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
-            extents.iter_mut().for_each(|extent| *extent = extent.intersect(whole));
-            extents.retain(|extent| !extent.is_empty());
-            self.keeps.keep(key, file, &extents)?;
-        }
-        Ok(Kept::Here(extents))
-    }
-
-    /// Lets the open of a ticket have a copy before its bytes, if its program fetches what it
-    /// reads and writes and nobody has used the copy before.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn begin_empty(&mut self, key: Key, ticket: u64) -> io::Result<bool> {
-        let Some(kept) = self.tickets.get(&ticket).filter(|kept| kept.parts && kept.access.1)
-        else {
-            return Ok(false);
-        };
-        let size = kept.opened.map_or(0, |away| away.size);
-        self.copies.begin_empty(key, size)
-    }
-
-    /// Requests bytes of a node.
-    ///
-    /// # Errors
-    /// As [`say`](Self::say).
-    pub(crate) fn say_take(
-        &mut self,
-        peer: Peer,
-        take: &Message,
-        places: &[Extent],
-    ) -> io::Result<()> {
-        self.takes.sent += 1;
-        self.nodes.say(peer, take, Body::Bytes(differences::places(places)))
-    }
-
-    /// The parts of `extent` that are to come from a node, which knows them by a number, into a
-    /// copy: none that it has pushed already. `announced` says whether the node has announced them
-    /// to its subscribers.
-    pub(crate) fn parts_from(
-        &self,
-        key: Key,
-        extent: Extent,
-        (peer, area, announced): (Peer, Area, bool),
-    ) -> Vec<Part> {
-        let asked = Part { extent, peer, area, pushed: false };
-        let Some(copy) = self.copies.get(key).filter(|copy| area == key.1 && copy.shared.is_none())
-        else {
-            return vec![asked];
-        };
-        if let Some(missing) = copy.pushed.missing(extent, peer) {
-            let coming = missing.into_iter();
-            return coming.map(|extent| Part { extent, pushed: true, ..asked }).collect();
-        }
-        let route = (peer, key.0, series(&copy.path));
-        let pushed = announced && self.subscriptions.promises(&route, area, extent);
-        vec![Part { pushed, ..asked }]
-    }
-
-    /// The owner says that a generation is complete, and where its bytes are: as
-    /// [`Copies::confirm`].
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn confirm(
-        &mut self,
-        key: Key,
-        size: u64,
-        found: Option<&Where>,
-    ) -> io::Result<bool> {
-        let nodes = &self.nodes;
-        self.copies.confirm(key, size, found, |peer| nodes.words(peer))
-    }
-
-    /// What has happened since the last call.
+    /// The events since the last call.
     ///
     /// # Errors
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
-        let (copies, takes, subscriptions) = (&self.copies, &self.takes, &self.subscriptions);
-        self.nodes.progress(&mut Rooms { copies, takes, subscriptions })
+        self.nodes.progress(&mut &self.replication)
     }
 
     /// Tells all agents that have processes here, and `others`.
     pub(crate) fn tell_nodes(&mut self, others: Vec<Peer>, message: &Message) {
-        let peers: BTreeSet<Peer> = self.remote.keys().map(|(peer, _)| *peer).collect();
-        for peer in peers.into_iter().chain(others).collect::<BTreeSet<Peer>>() {
+        for peer in self.guests.nodes().into_iter().chain(others).collect::<BTreeSet<Peer>>() {
             // One that is gone needs not be told.
             let _ = self.nodes.say(peer, message, Body::None);
         }
     }
+
+    /// Handles a message about replicas, or the answer to a request.
+    ///
+    /// # Errors
+    /// The message is malformed, or of another kind; the system's.
+    pub(crate) fn hear(
+        &mut self,
+        peer: Peer,
+        message: Message,
+        body: &Received,
+        pages: &mut Pages,
+    ) -> io::Result<Vec<Action>> {
+        let map: &[u8] = if let Received::Bytes(bytes) = body { bytes } else { &[] };
+        match message {
+            Message::Answer(ticket, reply) => {
+                return Ok(self.answered(peer, ticket, &Reply::decode(&reply)?, pages));
+            }
+            Message::Opened(ticket, away) => return self.opened(peer, (ticket, away), map, pages),
+            Message::Subscribe { owner, series, number, credit } => {
+                let places = differences::extents(map)?;
+                if places.len() > PLACES {
+                    return Err(bad("it subscribes to too much"));
+                }
+                let subscription = Subscription { number, places, credit };
+                let (credit, after) =
+                    self.subscribers.subscribe((&owner, &series), peer, subscription);
+                let noted = Message::Subscribed { owner, series, number, credit, after };
+                return Ok(vec![Action::Say(peer, noted, Body::None)]);
+            }
+            _ => {}
+        }
+        let mut host = Host { agents: &self.nodes, pages, requests: &self.requests };
+        match message {
+            Message::Offer(path, away) => {
+                self.replication.hear_offer(peer, (&path, away), map, &mut host)
+            }
+            message => self.replication.hear(peer, message, body, &mut host),
+        }
+    }
+
+    /// The owner has answered a request.
+    fn answered(
+        &mut self,
+        peer: Peer,
+        ticket: u64,
+        reply: &Reply,
+        pages: &mut Pages,
+    ) -> Vec<Action> {
+        let waits = matches!(reply, Reply::Waits(_));
+        let Some(kept) = self.requests.answered(peer, ticket, waits) else { return Vec::new() };
+        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
+        let replicas = &mut self.replication.replicas;
+        match (reply, kept.opened) {
+            (Reply::Opened(theirs, generation), Some(away)) => {
+                let key = (peer, away.area);
+                let handle = replicas.keep(Held { theirs: *theirs, key, process, writes });
+                if let Some(replica) = replicas.get_mut(key).filter(|_| writes) {
+                    // Those that opened it know whether what is written stays here.
+                    replica.is_written_by(process, kept.parts);
+                }
+                vec![Action::Opened(link, process, handle, *generation)]
+            }
+            (Reply::Records(_), None) => match Request::decode(&kept.request) {
+                Ok(request) => {
+                    let asked = Asked { link, process, request };
+                    vec![self.replication.hear_records(peer, asked, reply)]
+                }
+                Err(_) => vec![Action::Reply(link, reply.clone())],
+            },
+            (Reply::Stat(Some(stat)), None) => {
+                let stat = self.described((peer, stat.area), &kept.path, *stat, pages);
+                vec![Action::Reply(link, Reply::Stat(Some(stat)))]
+            }
+            (reply, _) => self.answer(link, reply.clone()),
+        }
+    }
+
+    /// A program gets an answer, unless that is a part of a listing.
+    pub(crate) fn answer(&mut self, link: u64, reply: Reply) -> Vec<Action> {
+        let reply = self.requests.answer(link, reply);
+        reply.into_iter().map(|reply| Action::Reply(link, reply)).collect()
+    }
+
+    /// The attributes of a file of another node as the descriptors of this node will show them:
+    /// those of its replica, which is made before it is opened. Programs compare them.
+    fn described(&mut self, key: Key, path: &Path, stat: Stat, pages: &mut Pages) -> Stat {
+        if stat.area == 0 {
+            return stat;
+        }
+        let replicas = &mut self.replication.replicas;
+        let (generation, area, size) = (stat.generation, stat.area, stat.size);
+        let mode = stat.mode & 0o7777;
+        let away = Away { generation, area, size, mode, ..Away::default() };
+        let spare = pages.file(replicas.expected(path, &away));
+        // Without memory a program finds that the file was replaced.
+        replicas.describe(key, path, &away, stat.modified, spare).unwrap_or(stat)
+    }
+
+    /// The owner has opened a file; `map` names the nodes that have its parts, or is empty.
+    ///
+    /// # Errors
+    /// The map is malformed.
+    fn opened(
+        &mut self,
+        peer: Peer,
+        (ticket, away): (u64, Away),
+        map: &[u8],
+        pages: &mut Pages,
+    ) -> io::Result<Vec<Action>> {
+        let map = if map.is_empty() { None } else { Some(Where::decode(map)?) };
+        let Some(kept) = self.requests.of(peer, ticket) else { return Ok(Vec::new()) };
+        kept.opened = Some(away);
+        let (kept, key, mut actions) = (kept.clone(), (peer, away.area), Vec::new());
+        let writes = kept.access.1;
+        if self.replication.replicas.is_outdated(key, &away) {
+            actions = self.replication.abandon(key);
+        }
+        let (nodes, replicas) = (&self.nodes, &mut self.replication.replicas);
+        let found = map.as_ref().filter(|_| !away.is_renewed());
+        if let Err(error) = replicas.confirm(key, away.size, found, |peer| nodes.words(peer)) {
+            actions.push(Action::Refuse(peer, error));
+            return Ok(actions);
+        }
+        let spare = pages.file(replicas.expected(&kept.path, &away));
+        if let Err(error) = replicas.make(key, &kept.path, &away, spare) {
+            actions.push(Action::Fail(ticket, Reply::from(&error)));
+            return Ok(actions);
+        }
+        if let Some(replica) = replicas.get_mut(key) {
+            map.into_iter().for_each(|map| _ = replica.sources.note(map));
+            replica.offered = false;
+            if writes {
+                replica.is_written_by(kept.process, away.keeps && kept.parts);
+            }
+            if replica.shared.is_some() {
+                let size = (kept.parts && writes).then_some(away.size);
+                actions.extend(self.replication.open_shared(key, ticket, size));
+                return Ok(actions);
+            }
+            if kept.parts && !writes && away.size >= LARGE {
+                actions.push(Action::HandOver(ticket));
+            } else {
+                replica.waiting.push(ticket);
+                replica.want_all();
+            }
+        }
+        replicas.note_habit(key);
+        actions.push(Action::Fetch(key));
+        Ok(actions)
+    }
+
+    /// The open with this ticket gets its replica.
+    pub(crate) fn hand_over(&mut self, ticket: u64) -> Option<Handed> {
+        let kept = self.requests.take(ticket)?;
+        let (away, process, link) = (kept.opened?, kept.process, kept.link);
+        let (key, replicas) = ((kept.peer, away.area), &mut self.replication.replicas);
+        let file = replicas.open(key, kept.access);
+        let writes = kept.access.1;
+        let handle = replicas.keep(Held { theirs: away.handle, key, process, writes });
+        Some(Handed { link, process, handle, generation: away.generation, file })
+    }
+
+    /// A process of this node has ended. Returns the replicas that it has used.
+    pub(crate) fn leave(
+        &mut self,
+        process: Process,
+        orderly: bool,
+    ) -> (BTreeSet<Key>, Vec<Action>) {
+        let left = Message::Left(process, orderly);
+        let owners = self.requests.leave(process).into_iter();
+        let mut actions: Vec<Action> =
+            owners.map(|owner| Action::Say(owner, left.clone(), Body::None)).collect();
+        let used = self.replication.leave(process);
+        actions.extend(self.replication.decline(&self.requests.owners(), &self.nodes));
+        (used, actions)
+    }
+
+    /// Opens of a connection that no owner has answered are not wanted any more.
+    pub(crate) fn cancel(&self, link: u64) -> Vec<Action> {
+        let cancel = |(ticket, peer, process)| {
+            let request = Request::Cancel.encode();
+            Action::Say(peer, Message::Ask { process, ticket, request }, Body::None)
+        };
+        self.requests.unopened(link).into_iter().map(cancel).collect()
+    }
+
+    /// The connection with a node has ended: it sends, keeps and offers nothing any more.
+    pub(crate) fn lose(&mut self, peer: Peer) {
+        self.offers.forget(peer);
+        if let Some(words) = self.nodes.words(peer) {
+            self.subscribers.forget_owner(&words);
+        }
+        self.subscribers.forget(peer);
+        self.replication.subscriptions.forget(peer);
+        self.replication.keeps.lose(peer);
+    }
+
+    /// The connection with an owner has ended.
+    pub(crate) fn lose_owner(&mut self, peer: Peer, why: &io::Error) -> Vec<Action> {
+        let text = format!("the agent of {} has ended: {why}", self.nodes.host(peer));
+        self.requests.part(peer);
+        // Nobody was there, and the names are free: what was asked can be asked again.
+        let never = self.nodes.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
+        let (unsaved, mut actions) = self.replication.lose_owner(peer, &text);
+        for (kept, closes) in self.requests.lose(peer) {
+            let failed = Reply::Failed(libc::EIO, text.clone());
+            let reply = match Request::decode(&kept.request) {
+                // It owns no files any more.
+                Ok(Request::List(..)) => {
+                    if self.requests.lists(kept.link) {
+                        let none = Reply::Names(Vec::new(), false);
+                        actions.extend(self.answer(kept.link, none));
+                    }
+                    continue;
+                }
+                Ok(request) if never => {
+                    actions.push(Action::Serve(kept.link, kept.process, request));
+                    continue;
+                }
+                // Whether the owner got the written bytes is not known.
+                Ok(Request::Close(..)) if closes => failed,
+                Ok(Request::Close(..) | Request::Check(..)) if !unsaved => Reply::Done,
+                _ => failed,
+            };
+            actions.push(Action::Reply(kept.link, reply));
+        }
+        actions
+    }
+}
+
+/// The text of an error about lost bytes.
+pub(crate) fn gone(host: &str) -> String {
+    format!("node {host} has lost what its programs wrote of the generation: its agent has ended")
 }
 
 /// What is between `parts` in `extent`: they are in it, in order and apart.

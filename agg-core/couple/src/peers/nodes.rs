@@ -2,7 +2,7 @@
 //! own.
 
 use super::directory::Directory;
-use super::{Holder, Instance, Message, Owner};
+use super::{Agents, Holder, Instance, Message, Owner};
 use crate::place::Place;
 use crate::protocol::bad;
 use crate::registry::Path;
@@ -148,7 +148,7 @@ impl Nodes {
             let found = match owner {
                 None => return Ok(None),
                 Some(Owner::Here) => None,
-                Some(Owner::There(instance)) => match self.reach(&instance)? {
+                Some(Owner::There(instance)) => match self.connect(&instance)? {
                     Some(peer) => Some(peer),
                     None => {
                         self.directory.bequeath(path, &instance)?;
@@ -179,7 +179,7 @@ impl Nodes {
     fn reach_owners_in(&mut self, dir: &[u8]) -> io::Result<(BTreeSet<Peer>, bool)> {
         let owners = self.directory.owners_in(dir)?;
         let all: Vec<Option<Peer>> =
-            owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
+            owners.iter().map(|owner| self.connect(owner)).collect::<io::Result<_>>()?;
         let ended = all.contains(&None);
         Ok((all.into_iter().flatten().collect(), ended))
     }
@@ -190,7 +190,7 @@ impl Nodes {
     }
 
     /// The connection with an agent; `None` if it has ended.
-    fn reach(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
+    fn connect(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
         if let Some((peer, _)) = self.known.iter().find(|(_, known)| *known == instance) {
             return Ok(Some(*peer));
         }
@@ -250,27 +250,6 @@ impl Nodes {
         self.owners.remove(path);
     }
 
-    /// The connection with the agent that these words name; `None` if it has ended.
-    ///
-    /// # Errors
-    /// They name no agent; it cannot be reached.
-    pub(crate) fn reach_words(&mut self, words: &str) -> io::Result<Option<Peer>> {
-        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
-        self.reach(&instance)
-    }
-
-    /// The owner that these words name, if this agent has connected to it.
-    pub(crate) fn known(&self, words: &str) -> Option<Peer> {
-        let instance = Instance::of_words(words)?;
-        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
-        found.next().map(|(peer, _)| *peer)
-    }
-
-    /// The words of an agent that this one has connected to.
-    pub(crate) fn words(&self, peer: Peer) -> Option<String> {
-        self.known.get(&peer).map(Instance::words)
-    }
-
     /// Lets nodes free bytes that no generation has any more.
     pub(crate) fn release(&mut self, holders: &[Holder]) {
         for holder in holders {
@@ -306,5 +285,31 @@ impl Nodes {
             }
         }
         instance.is_some()
+    }
+}
+
+impl Agents for Nodes {
+    fn own(&self) -> String {
+        self.directory.own().words()
+    }
+
+    fn words(&self, peer: Peer) -> Option<String> {
+        self.known.get(&peer).map(Instance::words)
+    }
+
+    fn known(&self, words: &str) -> Option<Peer> {
+        let instance = Instance::of_words(words)?;
+        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
+        found.next().map(|(peer, _)| *peer)
+    }
+
+    fn reach(&mut self, words: &str) -> io::Result<Option<Peer>> {
+        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
+        self.connect(&instance)
+    }
+
+    fn host(&self, peer: Peer) -> String {
+        let caller = self.callers.get(&peer).map(|node| node.host.clone());
+        caller.unwrap_or_else(|| self.host(peer))
     }
 }

@@ -13,7 +13,7 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A copy of what another node owns, and the number of its memory: it may have been made anew.
-    Copy(Key, Area),
+    Replica(Key, Area),
     /// The memory of a generation of this node.
     Own(Area),
 }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn bytes_that_nobody_requests_complete_ranges_too() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let range = Extent::new(0, 10);
         let parts = [part(0, 4, one), Part { pushed: true, ..part(4, 6, two) }];
         let tag = takes.begin(target, vec![range], &parts);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_range_is_there_when_all_nodes_have_sent_their_parts() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let parts = [part(10, 5, one), part(15, 5, two), part(40, 2, one)];
         let ranges = vec![Extent::new(10, 10), Extent::new(40, 2)];
         let tag = takes.begin(target, ranges, &parts);
@@ -231,7 +231,7 @@ mod tests {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
         let (both, other) = (Extent::new(0, 10), Extent::new(20, 5));
         let parts = [part(0, 4, one), part(4, 6, two), part(20, 5, two)];
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let tag = takes.begin(target, vec![both, other], &parts);
         assert_eq!(takes.fail_of(tag, Peer(3)), Some((target, vec![])));
         assert_eq!(takes.fail_of(tag, one), Some((target, vec![both])));

@@ -31,7 +31,19 @@ pub(crate) enum Reply {
     Whole,
 }
 
+impl From<&io::Error> for Reply {
+    fn from(error: &io::Error) -> Self {
+        Self::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
+    }
+}
+
 impl Reply {
+    /// The answer to a request about an open of an earlier agent.
+    pub(crate) fn unknown() -> Self {
+        let text = "the agent that knew an open file has ended, and with it what was written";
+        Self::Failed(libc::ESTALE, text.into())
+    }
+
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());

@@ -16,7 +16,7 @@ const CHANGES: u32 =
 
 /// The directory of the agent, with a watch for the removal of its socket.
 #[derive(Debug)]
-pub(super) struct Reach {
+pub(super) struct SocketWatch {
     place: Place,
     _lock: OwnedFd,
     socket: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Reach {
     lost: bool,
 }
 
-impl Reach {
+impl SocketWatch {
     /// Of the socket of `place`, which exists. The place is locked.
     pub(super) fn new(place: Place, lock: OwnedFd) -> io::Result<Self> {
         let socket = place.visible("sock");
@@ -83,11 +83,11 @@ fn identity(name: &PathBuf) -> io::Result<(u64, u64)> {
 mod tests {
     use super::*;
 
-    fn place_with_socket(path: &str) -> (Place, Reach) {
+    fn place_with_socket(path: &str) -> (Place, SocketWatch) {
         let place = Place::open(path).unwrap();
         fs::write(place.visible("sock"), "").unwrap();
         let lock = place.lock("lock", false).unwrap().unwrap();
-        (Place::open(path).unwrap(), Reach::new(place, lock).unwrap())
+        (Place::open(path).unwrap(), SocketWatch::new(place, lock).unwrap())
     }
 
     #[test]
@@ -96,29 +96,29 @@ mod tests {
         let path = |name: &str| scratch.path().join(name);
         let at = |name: &str| place_with_socket(path(name).to_str().unwrap());
 
-        let (place, mut reach) = at("other-files");
+        let (place, mut watch) = at("other-files");
         fs::write(place.visible("log"), "").unwrap();
         place.remove("log");
-        reach.hear();
-        assert!(!reach.is_lost(), "a file that is none of the agent's");
+        watch.hear();
+        assert!(!watch.is_lost(), "a file that is none of the agent's");
         place.remove("sock");
-        reach.hear();
-        assert!(reach.is_lost());
+        watch.hear();
+        assert!(watch.is_lost());
 
-        let (place, mut reach) = at("replaced");
+        let (place, mut watch) = at("replaced");
         fs::write(place.visible("new"), "").unwrap();
         fs::rename(place.visible("new"), place.visible("sock")).unwrap();
-        reach.hear();
-        assert!(reach.is_lost(), "another socket has the name");
+        watch.hear();
+        assert!(watch.is_lost(), "another socket has the name");
 
-        let (_place, mut reach) = at("removed");
+        let (_place, mut watch) = at("removed");
         fs::remove_dir_all(path("removed")).unwrap();
-        reach.hear();
-        assert!(reach.is_lost());
+        watch.hear();
+        assert!(watch.is_lost());
 
-        let (_place, mut reach) = at("moved");
+        let (_place, mut watch) = at("moved");
         fs::rename(path("moved"), path("elsewhere")).unwrap();
-        reach.hear();
-        assert!(reach.is_lost());
+        watch.hear();
+        assert!(watch.is_lost());
     }
 }

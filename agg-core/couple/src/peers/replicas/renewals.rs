@@ -1,13 +1,14 @@
 //! Copies that get what the owner has and send what was written here, while the file is written.
 
-use super::{Copies, Copy, Key};
+use super::{Replica, Replicas};
+use crate::peers::Key;
 use crate::peers::shared::{Shared, Step};
 use crate::peers::twin::grow;
 use aggio_base::Extent;
 use std::io;
 use std::os::fd::AsRawFd;
 
-impl Copies {
+impl Replicas {
     /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
     /// mapped.
     ///
@@ -63,8 +64,8 @@ impl Copies {
     /// Gives up a copy that nobody needs any more. One that still has requests of programs for its
     /// owner is needed until these were sent.
     pub(crate) fn give_up_if_over(&mut self, key: Key) {
-        let is_idle = |copy: &Copy| copy.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_over = |copy: &Copy| copy.gone && copy.opens == 0 && is_idle(copy);
+        let is_idle = |copy: &Replica| copy.shared.as_ref().is_none_or(Shared::is_idle);
+        let is_over = |copy: &Replica| copy.gone && copy.opens == 0 && is_idle(copy);
         if self.all.get(&key).is_some_and(is_over) {
             self.give_up(key);
         }
@@ -123,7 +124,7 @@ impl Copies {
 
     /// The copies that several nodes write.
     pub(crate) fn shared(&self) -> Vec<Key> {
-        let is_it = |copy: &Copy| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
+        let is_it = |copy: &Replica| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
         self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 }

@@ -48,7 +48,7 @@ impl Scene {
         for area in self.agent.areas.closed() {
             self.agent.look_again(area, 0);
         }
-        self.agent.hear_aside();
+        self.agent.hear_background();
         self.agent.settle();
     }
 
@@ -128,7 +128,7 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
     scene.agent.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
-    while scene.agent.registry.generations.len() > 1 || !scene.agent.aside.is_idle() {
+    while scene.agent.registry.generations.len() > 1 || !scene.agent.background.is_idle() {
         assert!(began.elapsed() < Duration::from_secs(30));
         scene.turn_aside();
     }

@@ -5,6 +5,8 @@ use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
 use crate::peers::{Pushed, Sources};
 
+use crate::peers::Action;
+use crate::protocol::Reply;
 use crate::registry::{Area, Path, Process};
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
@@ -20,7 +22,7 @@ pub(crate) struct Wanting {
 }
 
 /// One copy.
-pub(crate) struct Copy {
+pub(crate) struct Replica {
     pub(super) local: Area,
     pub(crate) path: Path,
     pub(super) size: u64,
@@ -63,13 +65,13 @@ pub(crate) struct Copy {
     pub(crate) written: Overlay<()>,
 }
 
-impl std::fmt::Debug for Copy {
+impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Copy({} bytes, {:?})", self.size, self.pieces)
     }
 }
 
-impl Copy {
+impl Replica {
     /// The number of its memory.
     pub(crate) fn local(&self) -> Area {
         self.local
@@ -152,12 +154,30 @@ impl Copy {
     }
 
     /// These bytes do not come: the connections of programs that have waited for any of them.
-    pub(crate) fn fail(&mut self, range: Extent) -> Vec<u64> {
+    fn fail(&mut self, range: Extent) -> Vec<u64> {
         self.pieces.fail(range);
         let is_hit = |one: &mut Wanting| {
             one.extents.iter().any(|extent| !extent.intersect(range).is_empty())
         };
         self.wanting.extract_if(.., is_hit).map(|one| one.link).collect()
+    }
+
+    /// These ranges do not come: actions for the programs that have waited for them, and all opens.
+    pub(crate) fn lose(&mut self, ranges: &[Extent], error: &io::Error) -> Vec<Action> {
+        if ranges.is_empty() {
+            return Vec::new();
+        }
+        let links: Vec<u64> = ranges.iter().flat_map(|range| self.fail(*range)).collect();
+        let failed = Reply::Failed(libc::EIO, error.to_string());
+        let links = links.into_iter().map(|link| Action::Reply(link, failed.clone()));
+        let tickets = std::mem::take(&mut self.waiting).into_iter();
+        links.chain(tickets.map(|ticket| Action::Withdraw(ticket, failed.clone()))).collect()
+    }
+
+    /// The owner has ended: actions for the programs that have waited for bytes.
+    pub(crate) fn fail_wanting(&mut self, error: &io::Error) -> Vec<Action> {
+        let wanting = std::mem::take(&mut self.wanting).into_iter();
+        wanting.map(|one| Action::Reply(one.link, Reply::from(error))).collect()
     }
 
     /// So many bytes have come, from `offset` on: the connections of programs that have waited for

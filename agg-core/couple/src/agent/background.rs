@@ -46,7 +46,7 @@ enum Comparison {
 
 /// What other threads do.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct Background {
     results: Results<Done>,
     copying: BTreeMap<Area, Copying>,
     comparing: BTreeMap<Area, Comparison>,
@@ -57,7 +57,7 @@ pub(super) fn is_large(area: Area, areas: &Areas) -> bool {
     areas.stat(area, 0).is_ok_and(|stat| stat.size >= LARGE)
 }
 
-impl Aside {
+impl Background {
     pub(super) fn new() -> io::Result<Self> {
         let (copying, comparing) = (BTreeMap::new(), BTreeMap::new());
         Ok(Self { results: Results::new()?, copying, comparing })
@@ -188,11 +188,11 @@ mod tests {
     use std::os::unix::fs::FileExt;
     use std::time::{Duration, Instant};
 
-    fn wait(aside: &Aside) -> Done {
+    fn wait(background: &Background) -> Done {
         let began = Instant::now();
         loop {
             assert!(began.elapsed() < Duration::from_secs(20));
-            match aside.results().pop() {
+            match background.results().pop() {
                 Some(done) => return done,
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
@@ -201,26 +201,26 @@ mod tests {
 
     #[test]
     fn a_comparison_counts_unless_the_file_was_opened_for_writing_meanwhile() {
-        let (mut areas, mut aside) = (Areas::new().unwrap(), Aside::new().unwrap());
+        let (mut areas, mut background) = (Areas::new().unwrap(), Background::new().unwrap());
         areas.make(1, 0o600, None).unwrap();
         let file = File::from(areas.open(1, true, true, false).unwrap());
         file.set_len(LARGE).unwrap();
         file.write_all_at(b"bytes", 0).unwrap();
         assert!(is_large(1, &areas) && !is_large(2, &areas));
         areas.make(2, 0o600, None).unwrap();
-        aside.copy(2, 1, &areas).unwrap();
-        assert!(aside.fills(2) && !aside.fills(1) && !aside.is_idle());
-        assert!(matches!(wait(&aside), Done::Copied(2, Ok(()))));
-        assert!(aside.filled(2).is_some_and(|copying| !copying.cut));
+        background.copy(2, 1, &areas).unwrap();
+        assert!(background.fills(2) && !background.fills(1) && !background.is_idle());
+        assert!(matches!(wait(&background), Done::Copied(2, Ok(()))));
+        assert!(background.filled(2).is_some_and(|copying| !copying.cut));
         areas.is_copied(2).unwrap();
         for (is_written, known) in [(false, Some(false)), (true, None)] {
-            assert_eq!(aside.is_changed(2, Some(1), &areas), None);
-            let Done::Compared(2, same) = wait(&aside) else { panic!() };
+            assert_eq!(background.is_changed(2, Some(1), &areas), None);
+            let Done::Compared(2, same) = wait(&background) else { panic!() };
             if is_written {
-                aside.note_written(2);
+                background.note_written(2);
             }
-            aside.compared(2, same);
-            let changed = aside.is_changed(2, Some(1), &areas);
+            background.compared(2, same);
+            let changed = background.is_changed(2, Some(1), &areas);
             assert_eq!(changed, known, "written: {is_written}");
         }
     }

@@ -1,11 +1,12 @@
-//! Bytes that programs of this node wrote to generations of other nodes, and that stay here.
+//! Bytes of this node that other nodes fetch, get without a request, or let move: those of its own
+//! generations, and those that its programs wrote to generations of other nodes.
 
 use super::Agent;
 use super::spill::number;
 use crate::hosted::Hosted;
-use crate::peers::{Asked, BODY, Holder, Kept, Key, Message, Then, differences};
-use crate::protocol::{Request, bad};
-use crate::registry::{Area, Directory};
+use crate::peers::{Agents, BODY, Key, Message, Replication, differences};
+use crate::protocol::bad;
+use crate::registry::{Area, Directory, Series, series};
 use aggio_base::Extent;
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -13,41 +14,17 @@ use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::OwnedFd;
 
+/// The part of a generation that a node has.
+struct Part<'a> {
+    /// The words of the owner.
+    owner: String,
+    series: &'a Series,
+    area: Area,
+    /// The number of the last report to the owner.
+    report: u64,
+}
+
 impl Agent {
-    /// Sends the owner the bytes that were written to a copy, or their extents if the bytes stay
-    /// here. `then` follows.
-    pub(super) fn push(&mut self, key: Key, then: Then) {
-        let Some(peers) = &mut self.peers else { return };
-        let kept = match peers.keep(key) {
-            Ok(kept) => kept,
-            Err(error) => return self.cannot_send(key, &error),
-        };
-        let shared = peers.copies.get_mut(key).and_then(|copy| copy.shared.as_mut());
-        let Some(shared) = shared else { return };
-        match kept {
-            Kept::No(reported) => {
-                shared.report(&reported);
-                shared.push(then);
-            }
-            Kept::Here(extents) => {
-                if !extents.is_empty() {
-                    let goes_on =
-                        matches!(&then, Then::Ask(Asked { request: Request::Sync(_), .. }));
-                    shared.push_size(Then::Keep(extents, goes_on));
-                }
-                shared.push_size(then);
-            }
-        }
-    }
-
-    /// A program says which bytes of a copy it has written.
-    pub(super) fn note_extents(&mut self, key: Key, extents: &[Extent]) {
-        let copies = self.peers.as_mut().map(|peers| &mut peers.copies);
-        if let Some(copy) = copies.and_then(|copies| copies.get_mut(key)) {
-            extents.iter().for_each(|extent| copy.written.join(*extent, ()));
-        }
-    }
-
     /// A node wants bytes that stay here, or that this node owns.
     ///
     /// # Errors
@@ -100,8 +77,8 @@ impl Agent {
                 })
             }
             Some(of) => {
-                let changes = peers.copies.get((of, area)).is_some();
-                let keeps = &mut peers.keeps;
+                let Replication { replicas, keeps, .. } = &mut peers.replication;
+                let changes = replicas.get((of, area)).is_some();
                 let parts = places.iter().map(|place| keeps.bytes((of, area), *place, changes));
                 let parts: io::Result<Option<Vec<_>>> = parts.collect();
                 parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
@@ -140,22 +117,16 @@ impl Agent {
         }
     }
 
-    /// A node has moved its kept bytes, or could not, with this error.
-    pub(super) fn hear_spilled(&mut self, holder: Holder, error: i32) {
-        self.hosted.moved(holder, error);
-        self.end_moves();
-    }
-
     /// The owner wants bytes that stay here to move to a directory.
     pub(super) fn spill_kept(&mut self, key: Key, directory: &str) {
         let Some(peers) = &mut self.peers else { return };
-        let files = match peers.keeps.in_memory(key) {
+        let files = match peers.replication.keeps.in_memory(key) {
             Ok(files) if files.is_empty() => return self.have_moved_kept(key, Ok(files)),
             files => files,
         };
         let ordered = files.and_then(|files| {
             let folder = self.folders.open(&directory.into())?.try_clone()?;
-            self.aside.take_kept(key, files, folder)
+            self.background.take_kept(key, files, folder)
         });
         if let Err(error) = ordered {
             self.have_moved_kept(key, Err(error));
@@ -164,18 +135,11 @@ impl Agent {
 
     /// They have moved, or could not.
     pub(super) fn have_moved_kept(&mut self, key: Key, result: io::Result<Vec<(u64, OwnedFd)>>) {
-        let Some(peers) = &mut self.peers else { return };
-        let error = match result {
-            Ok(files) => {
-                files.into_iter().for_each(|(inode, to)| peers.keeps.has_moved(key, inode, to));
-                0
-            }
-            Err(error) => {
-                log!(Level::Warn, "agent: bytes that stay on this node cannot move: {error}");
-                number(&error)
-            }
-        };
-        self.tell(key.0, &Message::Spilled(key.1, error));
+        let result = result.map_err(|error| {
+            log!(Level::Warn, "agent: bytes that stay on this node cannot move: {error}");
+            number(&error)
+        });
+        self.replicate(|all, _| all.have_moved(key, result));
     }
 
     /// A generation is complete: the most bytes of it that any other node keeps.
@@ -198,4 +162,55 @@ impl Agent {
             self.finish_pull(area, pull.end());
         }
     }
+
+    /// The programs of this node have written their part of a generation of another one.
+    pub(super) fn push_kept(&mut self, key: Key, series: &Series) {
+        let Some(peers) = &self.peers else { return };
+        let Some(owner) = peers.nodes.words(key.0) else { return };
+        let report = peers.replication.keeps.last_report(key);
+        self.push_part(&Part { owner, series, area: key.1, report });
+    }
+
+    /// A generation of this node is complete, and is about to be offered.
+    pub(super) fn push_own(&mut self, area: Area) {
+        let Some(peers) = &mut self.peers else { return };
+        let owner = peers.nodes.directory.own().words();
+        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let series = series(&generation.path);
+        self.hosted.host(area).announced(series.clone());
+        self.push_part(&Part { owner, series: &series, area, report: 0 });
+    }
+
+    fn push_part(&mut self, part: &Part<'_>) {
+        let Some(peers) = &mut self.peers else { return };
+        let complete = peers.subscribers.complete(&part.owner, part.series, part.area);
+        for (peer, subscription) in complete {
+            let pieces: Vec<Extent> = subscription.places.iter().flat_map(pieces).collect();
+            let bytes = self.kept_bytes((&part.owner, part.area), &pieces);
+            let bytes = bytes.unwrap_or_else(|error| {
+                log!(Level::Error, "agent: bytes for other nodes cannot be read: {error}");
+                None
+            });
+            let tag = if bytes.is_some() { self.registry.number() } else { 0 };
+            let (owner, series) = (part.owner.clone(), part.series.clone());
+            let number = subscription.number;
+            let (area, report) = (part.area, part.report);
+            let push = Message::Push { owner, series, number, area, report, tag };
+            let Some(peers) = &mut self.peers else { return };
+            let mut all = bytes.unwrap_or_default().into_iter();
+            // A connection that has ended is told soon.
+            let _ = peers.nodes.say(peer, &push, Body::None).and_then(|()| {
+                all.try_for_each(|(offset, body)| {
+                    peers.nodes.say(peer, &Message::Pushed(tag, offset), body)
+                })
+            });
+        }
+    }
+}
+
+/// A place in parts that a message takes.
+fn pieces(place: &Extent) -> impl Iterator<Item = Extent> + use<> {
+    let (start, end) = (place.offset, place.end());
+    let starts = (start..end).step_by(BODY as usize);
+    starts.map(move |at| Extent::between(at, end.min(at + BODY)))
 }

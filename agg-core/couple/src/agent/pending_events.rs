@@ -66,7 +66,7 @@ impl Agent {
     }
 
     fn written_away(&self, files: &Files<'_>) -> Vec<Key> {
-        let copies = self.peers.iter().flat_map(|peers| peers.copies.dirty());
-        copies.filter(|(_, copy)| files.have(&copy.path)).map(|(key, _)| *key).collect()
+        let replicas = self.peers.iter().flat_map(|peers| peers.replication.replicas.dirty());
+        replicas.filter(|(_, copy)| files.have(&copy.path)).map(|(key, _)| *key).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::Agent;
 use super::deferred::After;
 use crate::hosted::{ALL, Hosted};
-use crate::peers::{Away, Key, Message, RemoteProcess};
+use crate::peers::{Away, Holder, Message, RemoteProcess};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, Series, Who};
 use aggio_base::log;
@@ -31,8 +31,9 @@ impl Agent {
     /// The link does not work any more.
     pub(super) fn hear_peers(&mut self) -> io::Result<()> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        let again = std::mem::take(&mut peers.closing);
-        let closed = peers.copies.closed();
+        let replicas = &mut peers.replication.replicas;
+        let again = std::mem::take(&mut replicas.closing);
+        let closed = replicas.closed();
         again.into_iter().for_each(|(key, looks)| self.look_away_again(key, looks));
         closed.into_iter().for_each(|key| self.look_away_again(key, 0));
         let Some(peers) = &mut self.peers else { return Ok(()) };
@@ -42,11 +43,7 @@ impl Agent {
                     let heard =
                         Message::decode(&head).and_then(|one| self.hear_peer(peer, one, body));
                     if let Err(error) = heard {
-                        log!(Level::Warn, "agent: a connection with another node ends: {error}");
-                        if let Some(peers) = &mut self.peers {
-                            peers.nodes.close(peer);
-                        }
-                        self.lose_peer(peer, &error);
+                        self.refuse_peer(peer, &error);
                     }
                 }
                 Event::Refused { from, why } => {
@@ -58,6 +55,15 @@ impl Agent {
         }
         self.work_on_shared();
         Ok(())
+    }
+
+    /// Ends the connection with a node whose message cannot be handled.
+    pub(super) fn refuse_peer(&mut self, peer: Peer, error: &io::Error) {
+        log!(Level::Warn, "agent: a connection with another node ends: {error}");
+        if let Some(peers) = &mut self.peers {
+            peers.nodes.close(peer);
+        }
+        self.lose_peer(peer, error);
     }
 
     pub(super) fn hear_peer(
@@ -74,8 +80,11 @@ impl Agent {
             Message::Join(..) | Message::Ask { .. } | Message::Adopt { .. } | Message::Left(..) => {
                 self.hear_guest(peer, message)
             }
+            Message::Moved(ticket) => {
+                self.hear_moved(peer, ticket);
+                Ok(())
+            }
             Message::Locate(area) => self.hear_locate(peer, area, bytes(&body)),
-            Message::Opened(ticket, away) => self.opened_away(peer, (ticket, away), bytes(&body)),
             Message::Stored(area, opens, series) => self.hear_stored(peer, area, (opens, series)),
             Message::Size(..)
             | Message::Differ(_)
@@ -85,28 +94,24 @@ impl Agent {
             | Message::Shared(_)
             | Message::Keeps(..)
             | Message::IsCut(_) => self.hear_writer(peer, message, bytes(&body)),
-            Message::Where(..)
-            | Message::Take { .. }
-            | Message::Kept(..)
-            | Message::Rest(..)
-            | Message::NotKept(_)
-            | Message::Spill(..)
-            | Message::Spilled(..)
-            | Message::Subscribe { .. }
-            | Message::Subscribed { .. }
-            | Message::Push { .. }
-            | Message::Pushed(..) => self.hear_of_kept(peer, message, body),
-            Message::Share(_)
-            | Message::Cut(..)
-            | Message::Looked(..)
-            | Message::Same(..)
-            | Message::News(_)
-            | Message::Gather(..) => self.hear_shared(peer, message, None),
-            Message::Offer(path, away) => self.hear_offer(peer, &path, away, bytes(&body)),
-            Message::Data(area, _) if self.is_shared_copy((peer, area)) => {
-                self.hear_shared(peer, message, Some(bytes(&body)))
+            Message::Take { tag, owner, area } => {
+                self.hear_take(peer, tag, (&owner, area), bytes(&body))
             }
-            message => self.hear_owner(peer, message),
+            Message::Spill(area, directory) => {
+                self.spill_kept((peer, area), &directory);
+                Ok(())
+            }
+            Message::Spilled(area, error) => {
+                self.hosted.moved(Holder { peer, area }, error);
+                self.end_moves();
+                Ok(())
+            }
+            message => {
+                let Some(peers) = &mut self.peers else { return Ok(()) };
+                let actions = peers.hear(peer, message, &body, &mut self.pages)?;
+                self.act(actions);
+                Ok(())
+            }
         }
     }
 
@@ -124,10 +129,8 @@ impl Agent {
                 self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
             Message::Left(number, orderly) => {
-                let remote = self.remote_process(peer, number)?;
-                if let Some(peers) = &mut self.peers {
-                    peers.remote.remove(&(peer, number));
-                }
+                let Some(peers) = &mut self.peers else { return Ok(()) };
+                let remote = peers.guests.leave(peer, number)?;
                 self.lose_remote(remote, orderly);
             }
             _ => return Err(io::Error::other("it is of no known kind")),
@@ -150,14 +153,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Whether a process of another node has said who it is, and has not ended.
-    pub(super) fn knows_remote(&self, peer: Peer, number: u64) -> bool {
-        self.remote_process(peer, number).is_ok()
-    }
-
-    fn remote_process(&self, peer: Peer, number: u64) -> io::Result<Process> {
-        let found = self.peers.as_ref().and_then(|peers| peers.remote.get(&(peer, number)));
-        found.copied().ok_or_else(|| io::Error::other("a process that nobody has named asks"))
+    /// The process of another node with a number.
+    ///
+    /// # Errors
+    /// No such process has joined, or it has left.
+    pub(super) fn remote_process(&self, peer: Peer, number: u64) -> io::Result<Process> {
+        let peers = self.peers.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        peers.guests.get(peer, number)
     }
 
     fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
@@ -173,7 +175,7 @@ impl Agent {
         self.registry.lives_on(process, peer.0);
         self.lifetime.stays = false;
         if let Some(peers) = &mut self.peers {
-            peers.remote.insert((peer, number), process);
+            peers.guests.join(peer, number, process);
         }
     }
 
@@ -185,10 +187,7 @@ impl Agent {
         request: Request,
     ) -> io::Result<()> {
         if request == Request::Cancel {
-            let answers = self.peers.iter().flat_map(|peers| &peers.answers);
-            let mut found = answers.filter(|(_, asked)| **asked == (peer, ticket));
-            let link = found.next().map(|(link, _)| *link);
-            drop(found);
+            let link = self.peers.as_ref().and_then(|peers| peers.guests.link(peer, ticket));
             link.into_iter().for_each(|link| self.cancel(link));
             return Ok(());
         }
@@ -229,7 +228,7 @@ impl Agent {
         self.catch_up(&request);
         let link = self.registry.number();
         if let Some(peers) = &mut self.peers {
-            peers.answers.insert(link, (peer, ticket));
+            peers.guests.asks(link, peer, ticket);
         }
         self.serve_here(link, remote, request);
         if let Some(area) = closed {
@@ -240,7 +239,7 @@ impl Agent {
 
     /// Whether a request came from another node.
     pub(super) fn is_from_away(&self, link: u64) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.answers.contains_key(&link))
+        self.peers.as_ref().is_some_and(|peers| peers.guests.request(link).is_some())
     }
 
     /// Tells another agent; false if that is gone.
@@ -258,9 +257,9 @@ impl Agent {
         fd: Option<RawFd>,
     ) -> Option<bool> {
         let peers = self.peers.as_mut()?;
-        let (peer, ticket) = peers.answers.get(&link).copied()?;
+        let (peer, ticket) = peers.guests.request(link)?;
         if !matches!(reply, Reply::Waits(_)) {
-            peers.answers.remove(&link);
+            peers.guests.end(link);
         }
         let message = match (reply, fd) {
             (Reply::Opened(handle, generation), Some(fd)) => {
@@ -291,7 +290,7 @@ impl Agent {
     /// Cuts the memory of a generation to no bytes, on the node where it is written.
     pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
         self.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.cut(0));
-        if self.aside.cut(area) {
+        if self.background.cut(area) {
             return Ok(());
         }
         self.steps.spoil(area, &mut self.registry);
@@ -347,12 +346,6 @@ impl Agent {
         }
     }
 
-    /// Whether programs of several nodes write what this one has a copy of.
-    fn is_shared_copy(&self, key: Key) -> bool {
-        let copy = self.peers.as_ref().and_then(|peers| peers.copies.get(key));
-        copy.is_some_and(|copy| copy.shared.is_some())
-    }
-
     /// Lets a generation be complete if its bytes have come and no process of another node has it
     /// open for writing.
     fn release(&mut self, area: Area) {
@@ -373,7 +366,7 @@ impl Agent {
         let mut ended = self.steps.forget(remote);
         ended.extend(waits.iter().map(|(waiting, _)| waiting.link));
         if let Some(peers) = &mut self.peers {
-            ended.iter().for_each(|link| _ = peers.answers.remove(link));
+            ended.iter().for_each(|link| _ = peers.guests.end(*link));
         }
         let job = self.registry.processes.get(&remote).map(|who| who.job);
         self.registry.end(remote, orderly);
@@ -385,32 +378,24 @@ impl Agent {
     /// A connection with another agent has ended, in either direction.
     pub(super) fn lose_peer(&mut self, peer: Peer, why: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
-        let remote: Vec<(Peer, u64)> =
-            peers.remote.keys().filter(|(of, _)| *of == peer).copied().collect();
+        let remote = peers.guests.of(peer);
         if !remote.is_empty() {
             log!(Level::Warn, "agent: the agent of another node has ended: {why}");
         }
-        for key in remote {
-            let remote = self.peers.as_mut().and_then(|peers| peers.remote.remove(&key));
-            if let Some(remote) = remote {
+        for number in remote {
+            let guests = self.peers.as_mut().map(|peers| &mut peers.guests);
+            if let Some(Ok(remote)) = guests.map(|guests| guests.leave(peer, number)) {
                 self.lose_remote(remote, false);
             }
         }
         // A generation is not complete if a node does not send its bytes.
         self.hosted.of(peer).into_iter().for_each(|area| self.fail_writing(area));
         self.hosted.lose(peer);
-        self.lose_takes(peer);
-        if let Some(peers) = &mut self.peers {
-            peers.offers.forget(peer);
-            if let Some(words) = peers.nodes.words(peer) {
-                peers.subscribers.forget_owner(&words);
-            }
-            peers.subscribers.forget(peer);
-            peers.subscriptions.forget(peer);
-            peers.keeps.lose(peer);
-        }
+        self.replicate(|all, nodes| all.lose(peer, &*nodes));
+        self.peers.iter_mut().for_each(|peers| peers.lose(peer));
         self.end_moves();
         self.settle();
-        self.lose_owner(peer, why);
+        let actions = self.peers.as_mut().map(|peers| peers.lose_owner(peer, why));
+        self.act(actions.unwrap_or_default());
     }
 }

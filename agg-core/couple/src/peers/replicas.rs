@@ -5,11 +5,13 @@ use super::pieces::Pieces;
 use super::runs::Runs;
 use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, Pushed, Sources};
+use super::{Away, Held, Key, Opens, Pushed, Sources, Then, Wants, shown};
 use crate::areas::{Areas, Quiet};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
+use aggio_base::log;
+use aggio_base::log::Level;
 use aggio_base::os::{self};
 use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
@@ -17,18 +19,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-mod copy;
-mod early;
-mod renewing;
+mod confirmation;
+mod renewals;
+mod replica;
 
-pub(crate) use copy::{Copy, Wanting};
-pub(crate) use early::agree;
-
-/// The owner and its number of the memory.
-pub(crate) type Key = (Peer, u64);
-
-/// Handles of what another node owns are from here on.
-pub(crate) const AWAY: u64 = 1 << 63;
+pub(crate) use confirmation::agree;
+pub(crate) use replica::{Replica, Wanting};
 
 /// Of how many series of files it is known what the last one was like.
 const HABITS: usize = 256;
@@ -47,43 +43,31 @@ struct Habit {
     bytes: u64,
 }
 
-/// An open of a copy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    /// The owner's handle.
-    pub(crate) theirs: u64,
-    pub(crate) key: Key,
-    pub(crate) process: Process,
-    /// The process may write.
-    pub(crate) writes: bool,
-}
-
 /// All copies of an agent.
 #[derive(Debug)]
-pub(crate) struct Copies {
+pub(crate) struct Replicas {
     areas: Areas,
-    all: BTreeMap<Key, Copy>,
-    pub(crate) handles: BTreeMap<u64, Held>,
-    number: u64,
+    all: BTreeMap<Key, Replica>,
+    pub(crate) opens: Opens,
     last: Area,
     habits: BTreeMap<Series, Habit>,
     /// Copies that were made because programs have asked for the attributes of files.
     described: VecDeque<Key>,
+    /// Replicas that are looked at again soon, and how often they were.
+    pub(crate) closing: BTreeMap<Key, u32>,
 }
 
-impl Copies {
+impl Replicas {
     /// No copies; handles are counted from `number` on.
     pub(crate) fn new(number: u64) -> io::Result<Self> {
-        let (all, handles) = (BTreeMap::new(), BTreeMap::new());
-        let (habits, described) = (BTreeMap::new(), VecDeque::new());
-        Ok(Self { areas: Areas::new()?, all, handles, number, last: 0, habits, described })
+        let (all, habits, described) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        let (areas, opens, closing) = (Areas::new()?, Opens::new(number), BTreeMap::new());
+        Ok(Self { areas, all, opens, last: 0, habits, described, closing })
     }
 
     /// Notes an open of a copy: the handle that programs of this node have of it.
     pub(crate) fn keep(&mut self, held: Held) -> u64 {
-        self.number += 1;
-        let handle = AWAY | self.number;
-        self.handles.insert(handle, held);
+        let handle = self.opens.add(held);
         if let Some(copy) = self.all.get_mut(&held.key) {
             copy.opens += 1;
         }
@@ -100,50 +84,43 @@ impl Copies {
     }
 
     pub(crate) fn are_idle(&self) -> bool {
-        self.all.values().all(Copy::is_unused)
+        self.all.values().all(Replica::is_unused)
     }
 
-    pub(crate) fn get(&self, key: Key) -> Option<&Copy> {
+    pub(crate) fn get(&self, key: Key) -> Option<&Replica> {
         self.all.get(&key)
     }
 
     /// The copy, if it has this memory.
-    pub(crate) fn made(&self, key: Key, local: Area) -> Option<&Copy> {
+    pub(crate) fn made(&self, key: Key, local: Area) -> Option<&Replica> {
         self.all.get(&key).filter(|copy| copy.local == local)
     }
 
-    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Copy> {
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Replica> {
         self.all.get_mut(&key)
     }
 
     /// The copies of which a description that could write was closed.
     pub(crate) fn closed(&self) -> Vec<Key> {
         let closed = self.areas.closed();
-        let is_it = |copy: &Copy| closed.contains(&copy.local);
+        let is_it = |copy: &Replica| closed.contains(&copy.local);
         self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 
     /// The copies that were written.
-    pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Copy)> {
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Replica)> {
         self.all.iter().filter(|(_, copy)| copy.dirty)
     }
 
     /// The copies that a process has written, or has open.
     pub(crate) fn used_by(&self, process: Process) -> BTreeSet<Key> {
         let written = self.all.iter().filter(|(_, copy)| copy.writers.contains(&process));
-        let open = self.handles.values().filter(|held| held.process == process);
-        written.map(|(key, _)| *key).chain(open.map(|held| held.key)).collect()
+        written.map(|(key, _)| *key).chain(self.opens.of(process)).collect()
     }
 
     /// The copies of what `peer` owns.
     pub(crate) fn of(&self, peer: Peer) -> Vec<Key> {
         self.all.keys().filter(|key| key.0 == peer).copied().collect()
-    }
-
-    /// The copy that was opened with the owner's handle `theirs`.
-    pub(crate) fn key_of(&self, peer: Peer, theirs: u64) -> Option<Key> {
-        let is_it = |held: &&Held| held.theirs == theirs && held.key.0 == peer;
-        self.handles.values().find(is_it).map(|held| held.key)
     }
 
     /// The copy with this inode.
@@ -187,7 +164,7 @@ impl Copies {
             opens = copy.opens;
             self.give_up(key);
         }
-        let of_it = |copy: &Copy| copy.path == *path && copy.is_unused() && !copy.offered;
+        let of_it = |copy: &Replica| copy.path == *path && copy.is_unused() && !copy.offered;
         let old: Vec<Key> = self.all.iter().filter(|(_, c)| of_it(c)).map(|(k, _)| *k).collect();
         for key in old {
             self.give_up(key);
@@ -204,7 +181,7 @@ impl Copies {
         if let Some(habit) = self.habits.get(&series(path)) {
             pieces.expect(&habit.wanted);
         }
-        let copy = Copy {
+        let copy = Replica {
             local,
             path: path.clone(),
             size,
@@ -323,7 +300,7 @@ impl Copies {
 
     /// Gives up what was offered by others than those that are still asked.
     pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>) {
-        let is_left = |key: &Key, copy: &Copy| copy.offered && !asked.contains(&key.0);
+        let is_left = |key: &Key, copy: &Replica| copy.offered && !asked.contains(&key.0);
         let left: Vec<Key> =
             self.all.iter().filter(|(key, copy)| is_left(key, copy)).map(|(key, _)| *key).collect();
         left.into_iter().for_each(|key| self.give_up(key));
@@ -339,12 +316,57 @@ impl Copies {
 
     /// A process has ended, and with it its opens.
     pub(crate) fn leave(&mut self, process: Process) {
-        let own = self.handles.iter().filter(|(_, held)| held.process == process);
-        let own: Vec<(u64, Key)> = own.map(|(handle, held)| (*handle, held.key)).collect();
-        for (handle, key) in own {
-            self.handles.remove(&handle);
-            self.close(key);
+        self.opens.leave(process).into_iter().for_each(|key| self.close(key));
+    }
+
+    /// Whether it is of no use for an open that its owner has answered.
+    pub(crate) fn is_outdated(&self, key: Key, away: &Away) -> bool {
+        let old = self.all.get(&key).filter(|replica| replica.shared.is_some());
+        let is_old = |one: &Replica| one.is_gone() || !away.is_renewed();
+        old.is_some_and(|replica| is_old(replica) && !replica.can_be_renewed())
+    }
+
+    /// Whether several nodes write it.
+    pub(crate) fn is_shared(&self, key: Key) -> bool {
+        self.all.get(&key).is_some_and(|replica| replica.shared.is_some())
+    }
+
+    /// Whether programs of this node have written to it, and none can write any more.
+    pub(crate) fn is_written(&self, key: Key) -> bool {
+        let Some(replica) = self.all.get(&key) else { return false };
+        let may_be_sent = replica.shared.is_some() || replica.is_whole();
+        replica.dirty && may_be_sent && self.is_quiet(key)
+    }
+
+    /// The processes that have written to it, if the owner is to get that now.
+    pub(crate) fn writers(&self, key: Key) -> Option<&BTreeSet<Process>> {
+        let replica = self.all.get(&key).filter(|replica| replica.dirty)?;
+        (replica.shared.is_none() || self.is_quiet(key)).then_some(&replica.writers)
+    }
+
+    /// The owner gets all of it. Returns after how many opens for writing, and the series.
+    pub(crate) fn is_sent(&mut self, key: Key) -> Option<(u64, Series)> {
+        let replica = self.all.get_mut(&key)?;
+        replica.dirty = false;
+        replica.writers.clear();
+        Some((replica.granted, series(&replica.path)))
+    }
+
+    /// Takes all that waits for the owner.
+    pub(crate) fn abandon(&mut self, key: Key) -> (Vec<Then>, Vec<Wants>) {
+        let shared = self.all.get_mut(&key).and_then(|replica| replica.shared.as_mut());
+        shared.map(Shared::abandon).unwrap_or_default()
+    }
+
+    /// Its owner has ended; `text` says so. Returns whether written bytes are lost.
+    pub(crate) fn lose(&mut self, key: Key, text: &str) -> bool {
+        let replica = self.all.get(&key).filter(|replica| replica.dirty);
+        let lost = replica.map(|replica| shown(&replica.path));
+        self.opens.lose(key, if lost.is_some() { text } else { "" });
+        if let Some(path) = &lost {
+            log!(Level::Error, "agent: {path}: what was written is lost: {text}");
         }
+        lost.is_some()
     }
 
     /// The owner has given it up.

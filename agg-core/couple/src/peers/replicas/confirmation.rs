@@ -1,6 +1,7 @@
 //! Copies of generations that other nodes send before the owner says that these are complete.
 
-use super::{Copies, Key};
+use super::Replicas;
+use crate::peers::Key;
 use crate::peers::mapped::Mapped;
 use crate::peers::{Away, Sources, Template, Where};
 use crate::registry::{Series, series};
@@ -10,7 +11,7 @@ use aggio_link::Peer;
 use std::io;
 use std::os::fd::AsRawFd;
 
-impl Copies {
+impl Replicas {
     /// Makes a copy that is like the file of an earlier generation, and that no program can open
     /// before it is [confirmed](Self::confirm).
     ///

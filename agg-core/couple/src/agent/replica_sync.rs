@@ -1,0 +1,226 @@
+//! Carries out the actions that follow from messages about replicas, and from requests of programs
+//! that use them.
+
+use super::{Agent, LOOKS};
+use crate::peers::{Action, Asked, ENOUGH, Key, Message, Nodes, Replication, shown};
+use crate::protocol::Request;
+use crate::registry::{Area, Process};
+use aggio_base::log;
+use aggio_base::log::Level;
+use aggio_link::{Body, Peer};
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Steps without a message before programs are served again.
+const STEPS: u32 = 32;
+
+impl Agent {
+    /// Does something with replicas, and carries out the actions that follow.
+    pub(super) fn replicate(
+        &mut self,
+        what: impl FnOnce(&mut Replication, &mut Nodes) -> Vec<Action>,
+    ) {
+        let Some(peers) = &mut self.peers else { return };
+        let actions = what(&mut peers.replication, &mut peers.nodes);
+        self.act(actions);
+    }
+
+    /// Carries out actions in their order, each with all that follows from it.
+    pub(super) fn act(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Say(peer, message, body) => self.say(peer, &message, body),
+                Action::Send(key, messages) => {
+                    if let Err(error) = self.say_all(key.0, messages) {
+                        return self.cannot_send(key, &error);
+                    }
+                }
+                Action::Take(tag, peer, messages) => {
+                    if let Err(error) = self.say_all(peer, messages) {
+                        self.replicate(|all, _| all.hear_lost(tag, peer, error.to_string()));
+                    }
+                }
+                Action::Work(key) => self.work(key),
+                Action::Fetch(key) => self.replicate(|all, nodes| all.fetch(key, nodes)),
+                Action::Request(key) => self.replicate(|all, nodes| all.request(key, nodes)),
+                Action::Share(key) => self.replicate(|all, _| all.share_now(key)),
+                Action::Stored(key, granted) => self.has_sent(key, granted),
+                Action::Push(key, series) => self.push_kept(key, &series),
+                Action::Own(area, tag, offset, bytes, is_all) => {
+                    self.has_come(area, (tag, offset), &bytes, is_all);
+                }
+                Action::Lost(tag, peer, text) => {
+                    self.replicate(|all, _| all.hear_lost(tag, peer, text));
+                }
+                Action::FailPull(area, text) => self.fail_pull(area, text),
+                Action::Refuse(peer, error) => self.refuse_peer(peer, &error),
+                Action::Broken(key, error) => self.cannot_send(key, &error),
+                action => self.act_for_program(action),
+            }
+        }
+    }
+
+    /// The same for an action that a program awaits.
+    fn act_for_program(&mut self, action: Action) {
+        match action {
+            Action::Reply(link, reply) => _ = self.reply(link, &reply, None),
+            Action::Wait(link) => self.links.let_wait(link),
+            Action::Ask(peer, Asked { link, process, request }) => {
+                self.ask(peer, link, process, request);
+            }
+            Action::HandOver(ticket) => self.hand_replica_over(ticket),
+            Action::Opened(link, process, handle, generation) => {
+                self.opened_away((link, process), handle, generation, None);
+            }
+            Action::Fail(ticket, reply) => {
+                let peers = self.peers.as_mut();
+                let actions = peers.and_then(|peers| {
+                    let kept = peers.requests.take(ticket)?;
+                    Some(peers.answer(kept.link, reply))
+                });
+                self.act(actions.unwrap_or_default());
+            }
+            Action::Withdraw(ticket, reply) => {
+                let kept = self.peers.as_mut().and_then(|peers| peers.requests.take(ticket));
+                let Some(kept) = kept else { return };
+                self.reply(kept.link, &reply, None);
+                if let Some(away) = kept.opened {
+                    // The owner counts it as open.
+                    self.ask(kept.peer, 0, kept.process, Request::Withdraw(away.handle));
+                }
+            }
+            Action::OpenAgain(ticket) => self.open_again(ticket),
+            Action::Serve(link, process, request) => self.serve_again(link, process, request),
+            _ => {}
+        }
+    }
+
+    /// Sends a message; a connection that has ended is noticed soon.
+    fn say(&mut self, peer: Peer, message: &Message, body: Body) {
+        if let Some(peers) = &mut self.peers {
+            let _ = peers.nodes.say(peer, message, body);
+        }
+    }
+
+    fn say_all(&mut self, peer: Peer, messages: Vec<(Message, Body)>) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let mut all = messages.into_iter();
+        all.try_for_each(|(message, body)| peers.nodes.say(peer, &message, body))
+    }
+
+    /// Does what is to be done with a replica, as far as that is possible now.
+    fn work(&mut self, key: Key) {
+        let mut looks = 0;
+        while let Some(peers) = &mut self.peers {
+            let has_room = peers.nodes.queued(key.0) < ENOUGH;
+            let Some(actions) = peers.replication.step(key, has_room) else { return };
+            let is_silent = |one: &Action| matches!(one, Action::Send(_, all) if all.is_empty());
+            looks += u32::from(actions.iter().any(is_silent));
+            if looks > STEPS {
+                return peers.nodes.go_on();
+            }
+            let is_broken = |one: &Action| matches!(one, Action::Broken(..));
+            let ends = actions.iter().any(is_broken);
+            self.act(actions);
+            if ends {
+                return;
+            }
+        }
+    }
+
+    /// Goes on with all replicas that have something to say.
+    pub(super) fn work_on_shared(&mut self) {
+        let keys = self.peers.as_ref().map(|peers| peers.replication.replicas.shared());
+        keys.into_iter().flatten().for_each(|key| self.work(key));
+    }
+
+    /// Lets the owner of a replica have what was written if nobody on this node can write to it any
+    /// more.
+    pub(super) fn look_away(&mut self, key: Key) {
+        let Some(peers) = &self.peers else { return };
+        // If a descriptor is awaited, nobody has it open, but somebody is about to write.
+        if peers.requests.await_descriptor(key) || !peers.replication.replicas.is_written(key) {
+            return;
+        }
+        // The end of a writer comes before its bytes count.
+        self.lose_the_dead();
+        let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
+        let Some(writers) = replicas.and_then(|all| all.writers(key)) else { return };
+        if !self.clients.any_dies(writers) {
+            self.replicate(|all, _| all.store(key));
+        }
+    }
+
+    /// After a description that could write was closed: the kernel tells that before it counts one
+    /// fewer, so that a replica may be found open that is not.
+    pub(super) fn look_away_again(&mut self, key: Key, looks: u32) {
+        self.look_away(key);
+        let Some(peers) = &mut self.peers else { return };
+        let replicas = &mut peers.replication.replicas;
+        if looks < LOOKS && replicas.get(key).is_some_and(|replica| replica.dirty) {
+            replicas.closing.insert(key, looks + 1);
+        }
+    }
+
+    /// The owner was sent all that was written until so many opens.
+    fn has_sent(&mut self, key: Key, granted: u64) {
+        self.lose_the_dead();
+        let all = self.peers.as_ref().map(|peers| &peers.replication);
+        let Some(writers) = all.and_then(|all| all.writers(key, granted)) else { return };
+        if !self.clients.any_dies(&writers) {
+            self.replicate(|all, _| all.stored(key));
+        }
+    }
+
+    /// Requested bytes of a generation of this node have come; whether all of their tag are here.
+    fn has_come(&mut self, area: Area, (tag, offset): (u64, u64), bytes: &[u8], is_all: bool) {
+        let file = self.areas.open(area, true, true, false);
+        let stored =
+            file.and_then(|file| crate::peers::twin::write_all(file.as_raw_fd(), bytes, offset));
+        match stored {
+            Err(error) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.replication.takes.fail(tag);
+                }
+                self.cannot_keep(area, &error);
+                self.fail_pull(area, error.to_string());
+            }
+            Ok(()) if is_all => self.has_pulled(area, tag),
+            Ok(()) => {}
+        }
+    }
+
+    /// The generation of an open was given up before its program had a descriptor. A reader opens
+    /// the file anew, and a writer gets the reason from the owner.
+    fn open_again(&mut self, ticket: u64) {
+        let kept = self.peers.as_mut().and_then(|peers| peers.requests.take(ticket));
+        let Some(kept) = kept else { return };
+        let Some(away) = kept.opened else { return };
+        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
+        match Request::decode(&kept.request) {
+            Ok(request) if !writes => {
+                self.ask(kept.peer, 0, process, Request::Withdraw(away.handle));
+                self.serve_again(link, process, request);
+            }
+            _ => self.ask(kept.peer, link, process, Request::Check(away.handle, 0)),
+        }
+    }
+
+    /// The connection with the owner of a replica is useless.
+    fn cannot_send(&mut self, key: Key, error: &io::Error) {
+        let Some(peers) = &mut self.peers else { return };
+        let replica = peers.replication.replicas.get(key);
+        let path = replica.map(|replica| shown(&replica.path)).unwrap_or_default();
+        log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
+        peers.nodes.close(key.0);
+        self.lose_peer(key.0, error);
+    }
+
+    /// A process of this node has ended.
+    pub(super) fn leave(&mut self, process: Process, orderly: bool) {
+        let Some(peers) = &mut self.peers else { return };
+        let (used, actions) = peers.leave(process, orderly);
+        self.act(actions);
+        used.into_iter().for_each(|key| self.look_away(key));
+    }
+}
