@@ -5,7 +5,7 @@ use super::deferred::After;
 use super::waits::Waiting;
 use crate::hosted::ALL;
 use crate::protocol::Reply;
-use crate::registry::{Answer, Area, Opening, Registry};
+use crate::registry::{Answer, Opening, Registry};
 use std::os::fd::AsRawFd;
 
 impl Agent {
@@ -23,15 +23,10 @@ impl Agent {
         self.settle();
     }
 
-    /// Whether a program is about to get a descriptor by which it can write to a generation.
-    pub(super) fn is_promised(&self, area: Area) -> bool {
-        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
-    }
-
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
         if waiting.access.write {
-            self.promised.insert((opening.area, opening.handle));
+            self.waits.promise(opening.area, opening.handle);
         }
         let failed = self.carry_out(waiting.mode);
         if failed.is_none() && self.background.lets_wait(waiting, opening) {
@@ -63,10 +58,10 @@ impl Agent {
         if access.write {
             self.background.note_written(opening.area);
         }
-        self.promised.remove(&(opening.area, opening.handle));
+        self.waits.end_promise(opening.area, opening.handle);
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
-            None => self.areas.open(opening.area, access.read, access.write, access.append),
+            None => self.memory.areas.open(opening.area, access.read, access.write, access.append),
         };
         match made {
             Ok(fd) => {

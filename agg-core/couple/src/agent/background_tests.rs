@@ -45,7 +45,7 @@ impl Scene {
 
     fn turn_aside(&mut self) {
         std::thread::sleep(Duration::from_millis(1));
-        for area in self.agent.areas.closed() {
+        for area in self.agent.memory.areas.closed() {
             self.agent.look_again(area, 0);
         }
         self.agent.hear_background();

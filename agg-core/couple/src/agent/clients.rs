@@ -224,7 +224,7 @@ impl Agent {
         let Some(left) = self.links.end(link) else { return };
         self.waits.take(&mut self.registry, |one| one.link == link);
         self.steps.cancel(link);
-        self.cancel_away(link);
+        self.act_on(|peers| peers.cancel(link));
         self.peers.iter_mut().for_each(|peers| peers.requests.hang_up(link));
         let Some(process) = left else { return };
         if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
@@ -259,7 +259,11 @@ impl Agent {
         let job = self.registry.processes.get(&process).map(|who| who.job);
         self.registry.end(process, client.orderly);
         // What it asked for and has not been asked yet is asked for no more.
-        self.leave(process, client.orderly);
+        if let Some(peers) = &mut self.peers {
+            let (used, actions) = peers.leave(process, client.orderly);
+            self.act(actions);
+            used.into_iter().for_each(|key| self.look_away(key));
+        }
         job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
     }

@@ -27,11 +27,12 @@ impl Agent {
     /// nodes have stay there.
     pub(super) fn make_copy(&mut self, area: u64, mode: u32, source: u64) -> io::Result<()> {
         self.hosted.inherit(area, source);
-        if !is_large(source, &self.areas) {
-            return self.make(area, mode, Some(source));
+        if !is_large(source, &self.memory.areas) {
+            let copy_of = (mode, Some(source));
+            return self.memory.make(area, copy_of, &self.registry, &mut self.survivors);
         }
-        self.make(area, mode, None)?;
-        self.background.copy(area, source, &self.areas)
+        self.memory.make(area, (mode, None), &self.registry, &mut self.survivors)?;
+        self.background.copy(area, source, &self.memory.areas)
     }
 
     /// Completes a generation if nobody can write to it any more. An error is its writer's.
@@ -47,13 +48,13 @@ impl Agent {
         let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
         if self.background.fills(area)
             || self.hosted.get(area).is_some_and(Hosted::is_written)
-            || self.is_promised(area)
+            || self.waits.is_promised(area)
         {
             return Ok(());
         }
         let is_open = || self.registry.opens.values().any(|open| open.area == area && open.write);
         let quiet = generation.state == State::Writing
-            && match self.areas.is_quiet(area) {
+            && match self.memory.areas.is_quiet(area) {
                 Quiet::Yes => true,
                 Quiet::No => false,
                 Quiet::Unknown => !is_open(),
@@ -66,26 +67,35 @@ impl Agent {
             }
             let Some(generation) = self.registry.generations.get(&area) else { return Ok(()) };
             let (copy_of, written) = (generation.copy_of, generation.written);
-            self.note_peak();
-            if let Err(error) = self.areas.trim(area) {
+            self.memory.note_peak();
+            if let Err(error) = self.memory.areas.trim(area) {
                 log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
             }
             let changed = if written {
                 Some(true)
             } else {
-                self.background.is_changed(area, copy_of, &self.areas)
+                self.background.is_changed(area, copy_of, &self.memory.areas)
             };
             let Some(changed) = changed else { return Ok(()) };
             self.registry.commit(area, changed);
-            let stat = self.areas.stat(area, 0).unwrap_or_default();
+            let stat = self.memory.areas.stat(area, 0).unwrap_or_default();
             let elsewhere = self.note_shares(area);
             self.registry.weigh(area, elsewhere.max(512 * stat.blocks));
-            self.spares.note(area, 512 * stat.blocks, 512 * stat.blocks >= stat.size / 8 * 7);
-            self.written += stat.size;
+            self.memory.spares.note(
+                area,
+                512 * stat.blocks,
+                512 * stat.blocks >= stat.size / 8 * 7,
+            );
+            self.memory.written += stat.size;
             self.tell_readers(area);
             self.push_own(area);
             self.offer(area, stat.size, stat.mode & 0o7777);
-            return self.survivors.keep(area, &mut self.registry, &self.areas, &self.clients);
+            return self.survivors.keep(
+                area,
+                &mut self.registry,
+                &self.memory.areas,
+                &self.clients,
+            );
         }
         Ok(())
     }
@@ -94,7 +104,7 @@ impl Agent {
     pub(super) fn store(&mut self, area: Area, path: Vec<u8>) {
         let after = After::Store(area, path);
         let Err(After::Store(area, path)) = self.pulls_first(area, &[ALL], after) else { return };
-        let file = self.areas.open(area, true, false, false);
+        let file = self.memory.areas.open(area, true, false, false);
         if let Err(error) = file.and_then(|file| self.storage.store(area, file, path)) {
             self.storage.stored(area, Err(error), &mut self.registry);
         }
@@ -103,7 +113,7 @@ impl Agent {
     /// Lets a thread write the bytes of a generation to a directory.
     pub(super) fn move_out(&mut self, area: Area, directory: &Directory) {
         self.move_kept_out(area, directory);
-        let from = self.areas.open(area, true, false, false);
+        let from = self.memory.areas.open(area, true, false, false);
         let ordered = from.and_then(|from| {
             let folder = self.folders.open(directory)?.try_clone()?;
             self.background.take(area, from, folder)
@@ -116,7 +126,7 @@ impl Agent {
     /// The bytes of a generation are in its directory, or could not be written there.
     pub(super) fn has_moved(&mut self, area: Area, result: io::Result<OwnedFd>) {
         let last = self.registry.next_number_of_all();
-        match result.and_then(|file| self.areas.replace(area, file, last)) {
+        match result.and_then(|file| self.memory.areas.replace(area, file, last)) {
             Ok(()) => {
                 self.hosted.get_mut(area).into_iter().for_each(Hosted::has_moved);
                 self.registry.moved(area, Ok(()));
@@ -146,8 +156,8 @@ impl Agent {
     fn has_filled(&mut self, area: Area, result: io::Result<()>) {
         let Some(Copying { waiting, cut }) = self.background.filled(area) else { return };
         let result = result.and_then(|()| match cut {
-            true => self.areas.empty(area),
-            false => self.areas.is_copied(area),
+            true => self.memory.areas.empty(area),
+            false => self.memory.areas.is_copied(area),
         });
         let failed = result.err().map(|error| error.raw_os_error().unwrap_or(libc::EIO));
         for (waiting, opening) in waiting {

@@ -65,7 +65,7 @@ impl Agent {
         let failed = Reply::Failed(libc::EIO, text.to_owned());
         match after {
             After::Open(waiting, opening) => {
-                self.promised.remove(&(opening.area, opening.handle));
+                self.waits.end_promise(opening.area, opening.handle);
                 self.registry.withdraw(waiting.process, opening.handle);
                 self.reply(waiting.link, &failed, None);
             }

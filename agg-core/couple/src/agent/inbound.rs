@@ -53,7 +53,8 @@ impl Agent {
                 Event::Opened { .. } | Event::Drained(_) => {}
             }
         }
-        self.work_on_shared();
+        let keys = self.peers.as_ref().map(|peers| peers.replication.replicas.shared());
+        keys.into_iter().flatten().for_each(|key| self.work(key));
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl Agent {
             }
             message => {
                 let Some(peers) = &mut self.peers else { return Ok(()) };
-                let actions = peers.hear(peer, message, &body, &mut self.pages)?;
+                let actions = peers.hear(peer, message, &body, &mut self.memory.pages)?;
                 self.act(actions);
                 Ok(())
             }
@@ -299,7 +300,7 @@ impl Agent {
             hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
         self.cut_copies(area, 0, &writers);
         // Who writes it alone sends all of it.
-        if writers.is_empty() || shared { self.areas.empty(area) } else { Ok(()) }
+        if writers.is_empty() || shared { self.memory.areas.empty(area) } else { Ok(()) }
     }
 
     /// What another node needs to know of an open, which may write.
@@ -326,7 +327,7 @@ impl Agent {
 
     /// A process of another node may write.
     fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
-        let own = self.areas.open(area, true, true, false)?;
+        let own = self.memory.areas.open(area, true, true, false)?;
         self.hosted.host(area).lend(peer, own);
         Ok(())
     }
@@ -352,7 +353,7 @@ impl Agent {
         let Some(hosted) = self.hosted.get_mut(area) else { return };
         let registry = &self.registry;
         if hosted.release(|peer| registry.is_open_on(area, peer.0)) {
-            self.areas.stored(area);
+            self.memory.areas.stored(area);
             self.look(area);
             self.settle();
         }
@@ -395,7 +396,6 @@ impl Agent {
         self.peers.iter_mut().for_each(|peers| peers.lose(peer));
         self.end_moves();
         self.settle();
-        let actions = self.peers.as_mut().map(|peers| peers.lose_owner(peer, why));
-        self.act(actions.unwrap_or_default());
+        self.act_on(|peers| peers.lose_owner(peer, why));
     }
 }

@@ -66,7 +66,7 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(None) };
         match peers.nodes.known(owner) {
             _ if owner == peers.nodes.directory.own().words() => {
-                let file = self.areas.open(area, true, false, false);
+                let file = self.memory.areas.open(area, true, false, false);
                 file.and_then(|file| {
                     let hosted = self.hosted.host(area);
                     let body = |place: &Extent| {

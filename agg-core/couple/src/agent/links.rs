@@ -295,15 +295,9 @@ impl Agent {
             return;
         }
         if self.waits.take(&mut self.registry, |one| one.link == link).is_empty() {
-            return self.cancel_away(link);
+            return self.act_on(|peers| peers.cancel(link));
         }
         self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
-    }
-
-    /// An open that an owner was asked for, and has not answered, is not wanted any more.
-    pub(super) fn cancel_away(&mut self, link: u64) {
-        let actions = self.peers.as_ref().map(|peers| peers.cancel(link));
-        self.act(actions.unwrap_or_default());
     }
 }
 

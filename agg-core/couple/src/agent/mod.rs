@@ -43,27 +43,24 @@ mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::areas::Areas;
 use crate::hosted::Hosting;
-use crate::huge::Pages;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
-use crate::registry::{Area, Directory, Effect, Options, Process, Registry};
-use crate::spares::Spares;
+use crate::registry::{Directory, Effect, Options, Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
 use background::Background;
 use clients::Clients;
 use deferred::After;
 use lifetime::Lifetime;
 use links::Links;
+use memory::Memory;
 use poll::poll;
 pub use run::run;
 use socket_watch::SocketWatch;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 use survive::Survivors;
@@ -76,36 +73,25 @@ const LOOKS: u32 = 50;
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
-    socket_watch: SocketWatch,
     links: Links,
     registry: Registry,
-    areas: Areas,
-    spares: Spares,
-    pages: Pages,
+    memory: Memory,
     clients: Clients,
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
     /// Generations that other nodes write, read, or have bytes of.
     hosted: Hosting<After>,
-    /// Opens for writing whose programs have no descriptor yet.
-    promised: BTreeSet<(u64, u64)>,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
     catches_up: bool,
     lifetime: Lifetime,
-    /// Bytes of all generations that became complete.
-    written: u64,
-    /// Bytes of memory that there were at most.
-    peak: u64,
     folders: spill::Folders,
     survivors: Survivors,
     background: Background,
     steps: step::Steps,
     storage: disk::Storage,
-    /// Bytes that generations may have where no rule says so.
-    limit: u64,
 }
 
 /// Events, in the order in which they are served.
@@ -136,28 +122,21 @@ impl Agent {
         let place = socket_watch.place();
         let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
-            socket_watch,
             links,
             registry: Registry::behind(fresh()),
-            areas: Areas::new()?,
-            spares: Spares::default(),
-            pages: Pages::default(),
+            memory: Memory::new()?,
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
             hosted: Hosting::default(),
-            promised: BTreeSet::new(),
             closing: BTreeMap::new(),
             catches_up: false,
-            lifetime: Lifetime::begin(),
-            written: 0,
-            peak: 0,
+            lifetime: Lifetime::begin(socket_watch),
             folders: spill::Folders::default(),
             survivors: Survivors::default(),
             background: Background::new()?,
             steps: step::Steps::default(),
             storage: disk::Storage::default(),
-            limit: spare_memory::limit().unwrap_or(0) / 2,
         }))
     }
 
@@ -176,19 +155,23 @@ impl Agent {
             peers.nodes.directory.withdraw();
         }
         self.survivors.leave(self.lifetime.quits);
-        self.socket_watch.leave();
+        self.lifetime.socket_watch.leave();
         Ok(())
     }
 
     /// Waits for what happens next, and serves it.
     fn turn(&mut self) -> io::Result<()> {
         let listener = self.links.events();
-        let mut sources = vec![(Source::Areas, self.areas.events())];
+        let mut sources = vec![(Source::Areas, self.memory.areas.events())];
         sources.push((Source::Storage, self.storage.events()));
         sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
         sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
         sources.push((Source::Listener, listener));
-        let others = [self.socket_watch.events(), self.spares.events(), self.background.events()];
+        let others = [
+            self.lifetime.socket_watch.events(),
+            self.memory.spares.events(),
+            self.background.events(),
+        ];
         let peers = self
             .peers
             .iter()
@@ -204,7 +187,7 @@ impl Agent {
         for source in happened {
             match source {
                 Source::Areas => {
-                    let closed = self.areas.closed();
+                    let closed = self.memory.areas.closed();
                     closed.into_iter().for_each(|area| self.look_again(area, 0));
                 }
                 Source::Storage => self.storage.hear(&mut self.registry),
@@ -214,8 +197,8 @@ impl Agent {
                 Source::Other => {}
             }
         }
-        self.socket_watch.hear();
-        self.spares.hear();
+        self.lifetime.socket_watch.hear();
+        self.memory.spares.hear();
         self.storage.try_again(&mut self.registry);
         if self.folders.try_again(&mut self.registry) {
             self.settle();
@@ -238,7 +221,7 @@ impl Agent {
         let is_closing = |peers: &Peers| !peers.replication.replicas.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
-        let spare = self.spares.until();
+        let spare = self.memory.spares.until();
         let records = self.steps.next();
         let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
         let next = next.into_iter().flatten().min();
@@ -250,7 +233,7 @@ impl Agent {
     /// Tells of waits that have lasted another minute.
     fn remind(&mut self) {
         let mut all = self.steps.reminders(&self.registry);
-        all.extend(self.waits.reminders(&self.registry, &self.areas));
+        all.extend(self.waits.reminders(&self.registry, &self.memory.areas));
         for (link, text) in all {
             log!(Level::Warn, "agent: {text}");
             self.reply(link, &Reply::Waits(text), None);
@@ -259,13 +242,13 @@ impl Agent {
 
     /// Does what the registry wants done, until nothing changes any more.
     fn settle(&mut self) {
-        self.free_left();
+        self.memory.free_left(&self.registry);
         loop {
             if let Some(number) = self.carry_out(0) {
                 let error = io::Error::from_raw_os_error(number);
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
-            self.measure_for_waits();
+            self.memory.measure_for_waits(&self.waits, &mut self.registry);
             if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
                 self.answer(&waiting, answer);
             } else if !self.move_ahead() && !self.registry.has_effects() {
@@ -282,19 +265,9 @@ impl Agent {
     /// for.
     fn move_ahead(&mut self) -> bool {
         let Some(path) = self.registry.grown() else { return false };
-        self.measure_for(&path);
+        self.memory.measure_for(&path, &mut self.registry);
         self.registry.move_ahead(&path);
         true
-    }
-
-    /// Frees the memory of generations that have moved when nobody has it open any more.
-    fn free_left(&mut self) {
-        let opens = &self.registry.opens;
-        let is_open =
-            |area: Area, before: u64| opens.range(..before).any(|(_, open)| open.area == area);
-        for remains in self.areas.left(is_open) {
-            self.spares.release(remains);
-        }
     }
 
     /// Carries out what is to be done with memory; the number of the first error, if any.
@@ -308,7 +281,10 @@ impl Agent {
             for effect in effects {
                 let result = match effect {
                     Effect::Make(area, Some(source)) => self.make_copy(area, mode, source),
-                    Effect::Make(area, None) => self.make(area, mode, None),
+                    Effect::Make(area, None) => {
+                        let (registry, survivors) = (&self.registry, &mut self.survivors);
+                        self.memory.make(area, (mode, None), registry, survivors)
+                    }
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => self.look_at(area),
                     Effect::Store(area, path) => {
@@ -331,7 +307,8 @@ impl Agent {
                     }
                     Effect::Free(area) => {
                         self.steps.remove(area);
-                        self.free(area);
+                        self.survivors.give_up(area);
+                        self.memory.free(area, &self.registry);
                         self.free_hosted(area);
                         Ok(())
                     }
@@ -345,7 +322,7 @@ impl Agent {
 
     /// Writes the changed records of files with generations that survive.
     fn save(&mut self) {
-        self.survivors.save(&mut self.registry, &self.areas, &self.clients);
+        self.survivors.save(&mut self.registry, &self.memory.areas, &self.clients);
     }
 
     /// Takes over the files that an earlier agent has left under a rule.
@@ -362,8 +339,15 @@ impl Agent {
     /// # Errors
     /// It cannot be used.
     fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
-        let (registry, areas, clients) = (&mut self.registry, &mut self.areas, &mut self.clients);
-        if self.survivors.find(directory, self.socket_watch.place(), registry, areas, clients)? {
+        let (registry, areas, clients) =
+            (&mut self.registry, &mut self.memory.areas, &mut self.clients);
+        if self.survivors.find(
+            directory,
+            self.lifetime.socket_watch.place(),
+            registry,
+            areas,
+            clients,
+        )? {
             self.settle();
         }
         Ok(())

@@ -105,7 +105,7 @@ impl Agent {
     }
 
     fn show_size(&mut self, peer: Peer, area: Area) {
-        let message = match self.areas.stat(area, 0) {
+        let message = match self.memory.areas.stat(area, 0) {
             Ok(stat) => Message::Looked(area, stat.size),
             Err(_) => Message::Free(area),
         };
@@ -122,7 +122,7 @@ impl Agent {
         if len > twin::PIECE || offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
             return Err(bad("it wants too much at a time"));
         }
-        let Ok(file) = self.areas.open(area, true, false, false) else {
+        let Ok(file) = self.memory.areas.open(area, true, false, false) else {
             self.tell(peer, &Message::Free(area));
             return Ok(());
         };
@@ -233,7 +233,7 @@ impl Agent {
         let node = self.registry.node(process);
         writers.retain(|peer| peer.0 != node);
         if node != 0
-            && let Err(error) = self.areas.resize(open.area, size)
+            && let Err(error) = self.memory.areas.resize(open.area, size)
         {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             return Some(Reply::Failed(number, error.to_string()));

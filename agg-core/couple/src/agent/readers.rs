@@ -55,7 +55,7 @@ impl Agent {
     pub(super) fn hear_locate(&mut self, peer: Peer, area: Area, body: &[u8]) -> io::Result<()> {
         let places = differences::extents(body)?;
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        if self.areas.open(area, true, false, false).is_err() {
+        if self.memory.areas.open(area, true, false, false).is_err() {
             return peers.nodes.say(peer, &Message::Free(area), Body::None);
         }
         let generation = self.registry.generations.get(&area);

@@ -2,12 +2,10 @@
 //! that use them.
 
 use super::{Agent, LOOKS};
-use crate::peers::{Action, Asked, ENOUGH, Key, Message, Nodes, Replication, shown};
-use crate::protocol::Request;
-use crate::registry::{Area, Process};
+use crate::peers::{Action, Asked, ENOUGH, Key, Nodes, Peers, Replication, shown};
+use crate::registry::Area;
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -20,23 +18,29 @@ impl Agent {
         &mut self,
         what: impl FnOnce(&mut Replication, &mut Nodes) -> Vec<Action>,
     ) {
-        let Some(peers) = &mut self.peers else { return };
-        let actions = what(&mut peers.replication, &mut peers.nodes);
-        self.act(actions);
+        self.act_on(|peers| what(&mut peers.replication, &mut peers.nodes));
+    }
+
+    /// The same with all that is known of other nodes.
+    pub(super) fn act_on(&mut self, what: impl FnOnce(&mut Peers) -> Vec<Action>) {
+        let actions = self.peers.as_mut().map(what);
+        self.act(actions.unwrap_or_default());
     }
 
     /// Carries out actions in their order, each with all that follows from it.
     pub(super) fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
+            let Some(peers) = &mut self.peers else { return };
             match action {
-                Action::Say(peer, message, body) => self.say(peer, &message, body),
+                // A connection that has ended is noticed soon.
+                Action::Say(peer, message, body) => _ = peers.nodes.say(peer, &message, body),
                 Action::Send(key, messages) => {
-                    if let Err(error) = self.say_all(key.0, messages) {
+                    if let Err(error) = peers.nodes.say_all(key.0, messages) {
                         return self.cannot_send(key, &error);
                     }
                 }
                 Action::Take(tag, peer, messages) => {
-                    if let Err(error) = self.say_all(peer, messages) {
+                    if let Err(error) = peers.nodes.say_all(peer, messages) {
                         self.replicate(|all, _| all.hear_lost(tag, peer, error.to_string()));
                     }
                 }
@@ -72,44 +76,16 @@ impl Agent {
             Action::Opened(link, process, handle, generation) => {
                 self.opened_away((link, process), handle, generation, None);
             }
-            Action::Fail(ticket, reply) => {
-                let peers = self.peers.as_mut();
-                let actions = peers.and_then(|peers| {
-                    let kept = peers.requests.take(ticket)?;
-                    Some(peers.answer(kept.link, reply))
-                });
-                self.act(actions.unwrap_or_default());
-            }
-            Action::Withdraw(ticket, reply) => {
-                let kept = self.peers.as_mut().and_then(|peers| peers.requests.take(ticket));
-                let Some(kept) = kept else { return };
-                self.reply(kept.link, &reply, None);
-                if let Some(away) = kept.opened {
-                    // The owner counts it as open.
-                    self.ask(kept.peer, 0, kept.process, Request::Withdraw(away.handle));
-                }
-            }
-            Action::OpenAgain(ticket) => self.open_again(ticket),
+            Action::Fail(ticket, reply) => self.act_on(|peers| peers.fail(ticket, reply)),
+            Action::Withdraw(ticket, reply) => self.act_on(|peers| peers.withdraw(ticket, reply)),
+            Action::OpenAgain(ticket) => self.act_on(|peers| peers.open_again(ticket)),
             Action::Serve(link, process, request) => self.serve_again(link, process, request),
             _ => {}
         }
     }
 
-    /// Sends a message; a connection that has ended is noticed soon.
-    fn say(&mut self, peer: Peer, message: &Message, body: Body) {
-        if let Some(peers) = &mut self.peers {
-            let _ = peers.nodes.say(peer, message, body);
-        }
-    }
-
-    fn say_all(&mut self, peer: Peer, messages: Vec<(Message, Body)>) -> io::Result<()> {
-        let Some(peers) = &mut self.peers else { return Ok(()) };
-        let mut all = messages.into_iter();
-        all.try_for_each(|(message, body)| peers.nodes.say(peer, &message, body))
-    }
-
     /// Does what is to be done with a replica, as far as that is possible now.
-    fn work(&mut self, key: Key) {
+    pub(super) fn work(&mut self, key: Key) {
         let mut looks = 0;
         while let Some(peers) = &mut self.peers {
             let has_room = peers.nodes.queued(key.0) < ENOUGH;
@@ -126,12 +102,6 @@ impl Agent {
                 return;
             }
         }
-    }
-
-    /// Goes on with all replicas that have something to say.
-    pub(super) fn work_on_shared(&mut self) {
-        let keys = self.peers.as_ref().map(|peers| peers.replication.replicas.shared());
-        keys.into_iter().flatten().for_each(|key| self.work(key));
     }
 
     /// Lets the owner of a replica have what was written if nobody on this node can write to it any
@@ -174,7 +144,7 @@ impl Agent {
 
     /// Requested bytes of a generation of this node have come; whether all of their tag are here.
     fn has_come(&mut self, area: Area, (tag, offset): (u64, u64), bytes: &[u8], is_all: bool) {
-        let file = self.areas.open(area, true, true, false);
+        let file = self.memory.areas.open(area, true, true, false);
         let stored =
             file.and_then(|file| crate::peers::twin::write_all(file.as_raw_fd(), bytes, offset));
         match stored {
@@ -190,22 +160,6 @@ impl Agent {
         }
     }
 
-    /// The generation of an open was given up before its program had a descriptor. A reader opens
-    /// the file anew, and a writer gets the reason from the owner.
-    fn open_again(&mut self, ticket: u64) {
-        let kept = self.peers.as_mut().and_then(|peers| peers.requests.take(ticket));
-        let Some(kept) = kept else { return };
-        let Some(away) = kept.opened else { return };
-        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
-        match Request::decode(&kept.request) {
-            Ok(request) if !writes => {
-                self.ask(kept.peer, 0, process, Request::Withdraw(away.handle));
-                self.serve_again(link, process, request);
-            }
-            _ => self.ask(kept.peer, link, process, Request::Check(away.handle, 0)),
-        }
-    }
-
     /// The connection with the owner of a replica is useless.
     fn cannot_send(&mut self, key: Key, error: &io::Error) {
         let Some(peers) = &mut self.peers else { return };
@@ -214,13 +168,5 @@ impl Agent {
         log!(Level::Error, "agent: {path}: what was written does not reach its owner: {error}");
         peers.nodes.close(key.0);
         self.lose_peer(key.0, error);
-    }
-
-    /// A process of this node has ended.
-    pub(super) fn leave(&mut self, process: Process, orderly: bool) {
-        let Some(peers) = &mut self.peers else { return };
-        let (used, actions) = peers.leave(process, orderly);
-        self.act(actions);
-        used.into_iter().for_each(|key| self.look_away(key));
     }
 }

@@ -29,7 +29,7 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                self.note_peak();
+                self.memory.note_peak();
                 let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
                 let reply = self.links.part(link, from, fresh);
                 self.reply(link, &reply.unwrap_or_else(Reply::unknown), None);
@@ -91,7 +91,7 @@ impl Agent {
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
-        let (registry, areas) = (&mut self.registry, &self.areas);
+        let (registry, areas) = (&mut self.registry, &self.memory.areas);
         let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
@@ -177,7 +177,7 @@ impl Agent {
                 self.reply(waiting.link, &reply, None);
                 return;
             }
-            self.measure_for(&ask.path);
+            self.memory.measure_for(&ask.path, &mut self.registry);
         }
         match self.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
@@ -202,7 +202,7 @@ impl Agent {
         how: [bool; 2],
         key: u64,
     ) -> Option<Reply> {
-        let area = self.areas.find(device, inode);
+        let area = self.memory.areas.find(device, inode);
         let Some(opening) = area.and_then(|area| self.registry.adopt(process, area, how, key))
         else {
             return Some(Reply::Failed(libc::ENOENT, String::new()));
@@ -280,7 +280,13 @@ impl Agent {
         let open = self.registry.opens.get(&handle).copied();
         match open.filter(|open| open.write && open.process == process) {
             Some(open) => {
-                self.steps.announce(open.area, process, before, &mut self.registry, &self.areas);
+                self.steps.announce(
+                    open.area,
+                    process,
+                    before,
+                    &mut self.registry,
+                    &self.memory.areas,
+                );
                 Reply::Done
             }
             None => lost(&mut self.registry, process, handle),
@@ -291,7 +297,7 @@ impl Agent {
     /// answer comes later.
     fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
         if let Some(area) = self.registry.opens.get(&handle).map(|open| open.area) {
-            self.steps.count(area, &mut self.registry, &self.areas);
+            self.steps.count(area, &mut self.registry, &self.memory.areas);
         }
         let reply = self.steps.records(process, handle, told, &mut self.registry);
         if reply.is_none() {
@@ -313,7 +319,7 @@ impl Agent {
             self.tell_readers(area);
         }
         if write && self.steps.has_announced(area, process) {
-            let (registry, areas) = (&mut self.registry, &self.areas);
+            let (registry, areas) = (&mut self.registry, &self.memory.areas);
             self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done

@@ -42,10 +42,9 @@ impl Agent {
             let is_known = !name.generations.is_empty() || !name.readers.is_empty();
             (is_known || name.dead.is_some()).then(|| {
                 let path = quoted(&String::from_utf8_lossy(path));
-                let generations =
-                    list(name.generations.values().filter_map(|a| {
-                        generation(*a, &self.registry, &self.areas, &self.survivors)
-                    }));
+                let generations = list(name.generations.values().filter_map(|a| {
+                    generation(*a, &self.registry, &self.memory.areas, &self.survivors)
+                }));
                 let readers = name.readers.values().flat_map(|reader| &reader.processes);
                 let readers = list(readers.map(|(process, position)| {
                     let who = self.registry.processes.get(process).map_or("", |who| &who.label);
@@ -70,24 +69,24 @@ impl Agent {
                 quoted(&error.to_string())
             )
         });
-        let waits = self.waits.describe(&self.registry, &self.areas);
+        let waits = self.waits.describe(&self.registry, &self.memory.areas);
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
              \"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\"waits\":{}}}",
             std::process::id(),
-            quoted(&self.socket_watch.place().path().to_string_lossy()),
+            quoted(&self.lifetime.socket_watch.place().path().to_string_lossy()),
             self.lifetime.seconds(),
-            self.areas.bytes(),
-            self.all_memory(),
-            self.peak,
-            self.areas.moved_bytes(),
+            self.memory.areas.bytes(),
+            self.memory.all_memory(),
+            self.memory.peak,
+            self.memory.areas.moved_bytes(),
             self.peers.as_ref().map_or(0, |peers| peers.replication.replicas.bytes()),
             self.peers.as_ref().map_or(0, |peers| peers.replication.keeps.memory()),
             self.peers.as_ref().map_or(0, |peers| peers.replication.takes.sent),
             self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.nodes.kind().name())),
             list(full),
-            self.written,
+            self.memory.written,
             list(processes),
             list(files),
             list(waits.map(|text| quoted(&text))),

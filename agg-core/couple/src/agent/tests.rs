@@ -104,7 +104,7 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
 impl Scene {
     /// A complete generation that is to be stored when it has been read; its name.
     fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
-        let path = self.agent.socket_watch.place().path().with_file_name("stored");
+        let path = self.agent.lifetime.socket_watch.place().path().with_file_name("stored");
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
@@ -149,8 +149,8 @@ fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
 fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     let mut scene = Scene::with(&[1]);
     let path = scene.make_stored_later(1);
-    scene.agent.socket_watch.place().remove("sock");
-    scene.agent.socket_watch.hear();
+    scene.agent.lifetime.socket_watch.place().remove("sock");
+    scene.agent.lifetime.socket_watch.hear();
     assert!(!scene.agent.is_done(), "it is being stored");
     scene.store();
     assert!(scene.agent.is_done());
@@ -245,7 +245,7 @@ fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
     assert!(scene.agent.registry.generations.is_empty());
     let (written, file) = scene.open(1, true);
     drop(file);
-    let copy = scene.agent.areas.open(scene.agent.last_area(), false, true, false).unwrap();
+    let copy = scene.agent.memory.areas.open(scene.agent.last_area(), false, true, false).unwrap();
     assert_eq!(scene.call(1, Request::Close(written, 0)).0, Reply::Done);
     let (again, file) = scene.open(1, true);
     drop((file, copy));
@@ -337,7 +337,7 @@ fn what_cannot_be_done_with_memory_is_told_to_who_wanted_it() {
     let mut scene = Scene::with(&[1]);
     let (_, file) = scene.open(1, true);
     let area = scene.agent.last_area();
-    scene.agent.areas.free(area);
+    scene.agent.memory.areas.free(area);
     let (reply, _) = scene.call(1, Request::Empty(FILE.to_vec()));
     assert_eq!(number(&reply), libc::ESTALE);
     drop(file);

@@ -2,10 +2,10 @@
 
 use super::spill;
 use crate::areas::Areas;
-use crate::registry::{Answer, Ask, Path, Process, Registry};
+use crate::registry::{Answer, Area, Ask, Handle, Path, Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
@@ -96,6 +96,8 @@ impl Waiting {
 pub(super) struct Waits {
     waits: BTreeMap<u64, Waiting>,
     told_cycle: bool,
+    /// Opens for writing whose programs have no descriptor yet.
+    promised: BTreeSet<(Area, Handle)>,
 }
 
 impl Waits {
@@ -103,6 +105,21 @@ impl Waits {
         let wait = registry.number();
         registry.wait(wait, waiting.process, ask);
         self.waits.insert(wait, waiting);
+    }
+
+    /// A program is about to get a descriptor by which it can write to a generation.
+    pub(super) fn promise(&mut self, area: Area, handle: Handle) {
+        self.promised.insert((area, handle));
+    }
+
+    /// It has it, or gets none.
+    pub(super) fn end_promise(&mut self, area: Area, handle: Handle) {
+        self.promised.remove(&(area, handle));
+    }
+
+    /// Whether a program is about to get a descriptor by which it can write to a generation.
+    pub(super) fn is_promised(&self, area: Area) -> bool {
+        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
     }
 
     /// The next wait that ends now, and how.

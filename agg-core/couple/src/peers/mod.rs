@@ -322,6 +322,38 @@ impl Peers {
         Some(Handed { link, process, handle, generation: away.generation, file })
     }
 
+    /// The request with this ticket fails.
+    pub(crate) fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        self.answer(kept.link, reply)
+    }
+
+    /// The open with this ticket fails, which the owner counts.
+    pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let mut actions = vec![Action::Reply(kept.link, reply)];
+        if let Some(away) = kept.opened {
+            let request = Request::Withdraw(away.handle);
+            actions.push(Action::ask(kept.peer, 0, kept.process, request));
+        }
+        actions
+    }
+
+    /// The generation of an open was given up before its program had a descriptor. A reader opens
+    /// the file anew, and a writer gets the reason from the owner.
+    pub(crate) fn open_again(&mut self, ticket: u64) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let Some(away) = kept.opened else { return Vec::new() };
+        let (owner, link, process) = (kept.peer, kept.link, kept.process);
+        match Request::decode(&kept.request) {
+            Ok(request) if !kept.access.1 => vec![
+                Action::ask(owner, 0, process, Request::Withdraw(away.handle)),
+                Action::Serve(link, process, request),
+            ],
+            _ => vec![Action::ask(owner, link, process, Request::Check(away.handle, 0))],
+        }
+    }
+
     /// A process of this node has ended. Returns the replicas that it has used.
     pub(crate) fn leave(
         &mut self,

@@ -92,6 +92,15 @@ impl Nodes {
         self.link.send(peer, frame)
     }
 
+    /// Sends messages in their order.
+    ///
+    /// # Errors
+    /// As [`say`](Self::say), for the first one that fails.
+    pub(crate) fn say_all(&mut self, peer: Peer, messages: Vec<(Message, Body)>) -> io::Result<()> {
+        let mut all = messages.into_iter();
+        all.try_for_each(|(message, body)| self.say(peer, &message, body))
+    }
+
     /// Sends what there is room for by now.
     fn say_later(&mut self) {
         let (link, more) = (&mut self.link, &mut self.more);
