@@ -14,9 +14,9 @@ impl Agent {
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.registry)),
+            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.own.registry)),
             Answer::Fail(number) => {
-                Reply::Failed(number, told(&answer, &waiting.path, &self.registry))
+                Reply::Failed(number, told(&answer, &waiting.path, &self.own.registry))
             }
         };
         self.reply(waiting.link, &reply, None);
@@ -61,20 +61,22 @@ impl Agent {
         self.waits.end_promise(opening.area, opening.handle);
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
-            None => self.memory.areas.open(opening.area, access.read, access.write, access.append),
+            None => {
+                self.own.memory.areas.open(opening.area, access.read, access.write, access.append)
+            }
         };
         match made {
             Ok(fd) => {
                 let reply = Reply::Opened(opening.handle, opening.generation);
                 if !self.reply(waiting.link, &reply, Some(fd.as_raw_fd())) {
-                    self.registry.withdraw(waiting.process, opening.handle);
+                    self.own.registry.withdraw(waiting.process, opening.handle);
                 }
             }
             Err(error) => {
                 // Another writer may have died while the memory was filled.
-                let loss = self.registry.loss(opening.handle);
+                let loss = self.own.registry.loss(opening.handle);
                 let loss = loss.map(|(number, text)| (number, text.to_owned()));
-                self.registry.withdraw(waiting.process, opening.handle);
+                self.own.registry.withdraw(waiting.process, opening.handle);
                 let number = error.raw_os_error().unwrap_or(libc::EIO);
                 let failed = (number, error.to_string());
                 let (number, text) = loss.unwrap_or(failed);

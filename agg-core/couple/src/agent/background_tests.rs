@@ -45,7 +45,7 @@ impl Scene {
 
     fn turn_aside(&mut self) {
         std::thread::sleep(Duration::from_millis(1));
-        for area in self.agent.memory.areas.closed() {
+        for area in self.agent.own.memory.areas.closed() {
             self.agent.look_again(area, 0);
         }
         self.agent.hear_background();
@@ -60,11 +60,11 @@ impl Scene {
     /// The newest complete generation, when nothing is written any more.
     fn newest(&mut self) -> u64 {
         let began = Instant::now();
-        while self.agent.registry.generations.values().any(|one| one.state == State::Writing) {
+        while self.agent.own.registry.generations.values().any(|one| one.state == State::Writing) {
             assert!(began.elapsed() < Duration::from_secs(30));
             self.turn_aside();
         }
-        self.agent.registry.generations.values().map(|one| one.number).max().unwrap()
+        self.agent.own.registry.generations.values().map(|one| one.number).max().unwrap()
     }
 }
 
@@ -125,21 +125,21 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
     let mut scene = Scene::with_update();
     scene.ends.remove(&1);
     scene.agent.hang_up(1);
-    scene.agent.registry.end(1, false);
+    scene.agent.own.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
-    while scene.agent.registry.generations.len() > 1 || !scene.agent.background.is_idle() {
+    while scene.agent.own.registry.generations.len() > 1 || !scene.agent.background.is_idle() {
         assert!(began.elapsed() < Duration::from_secs(30));
         scene.turn_aside();
     }
-    assert!(scene.agent.registry.opens.is_empty());
+    assert!(scene.agent.own.registry.opens.is_empty());
 }
 
 #[test]
 fn who_waits_for_a_copy_whose_beginner_dies_is_told() {
     let mut scene = Scene::with_update();
     scene.agent.serve(2, update(false));
-    scene.agent.registry.end(1, false);
+    scene.agent.own.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
     let reply = loop {

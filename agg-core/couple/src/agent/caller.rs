@@ -50,6 +50,16 @@ impl Caller<'_> {
         }
     }
 
+    /// Cuts a file to no bytes, by its name.
+    pub(super) fn empty(&mut self, path: &[u8]) -> Reply {
+        self.registry.touch(path);
+        told(self.registry.empty(self.process, path))
+    }
+
+    pub(super) fn unlink(&mut self, path: &[u8], options: Options) -> Reply {
+        told(self.registry.unlink(self.process, path, options))
+    }
+
     pub(super) fn stat(&self, path: &[u8], options: Options) -> Reply {
         Reply::Stat(match self.registry.look(self.process, path, options) {
             None => None,
@@ -77,6 +87,11 @@ pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) ->
     }
     registry.report_aborted(process, handle);
     Reply::unknown()
+}
+
+/// The answer to a request that was carried out, or has failed with the number of an error.
+pub(super) fn told(result: Result<(), i32>) -> Reply {
+    result.map_or_else(|number| Reply::Failed(number, String::new()), |()| Reply::Done)
 }
 
 #[cfg(test)]

@@ -203,16 +203,16 @@ impl Agent {
         let process = match self.clients.find(pid, client.start) {
             Some(process) => process,
             None => {
-                let process = self.registry.number();
+                let process = self.own.registry.number();
                 let who = hello.who(&client, session, &mut self.clients.jobs);
-                self.registry.join(process, who);
+                self.own.registry.join(process, who);
                 self.clients.add(process, client);
                 process
             }
         };
         if self.clients.set_orderly(process, false) {
             // It may have become another program, which is served as well.
-            self.registry.touch_written_by(process);
+            self.own.registry.touch_written_by(process);
         }
         self.lifetime.stays = false;
         self.links.belongs_to(link, process);
@@ -222,7 +222,7 @@ impl Agent {
     /// A connection has ended.
     pub(super) fn hang_up(&mut self, link: u64) {
         let Some(left) = self.links.end(link) else { return };
-        self.waits.take(&mut self.registry, |one| one.link == link);
+        self.waits.take(&mut self.own.registry, |one| one.link == link);
         self.steps.cancel(link);
         self.act_on(|peers| peers.cancel(link));
         self.peers.iter_mut().for_each(|peers| peers.requests.hang_up(link));
@@ -230,7 +230,7 @@ impl Agent {
         if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
             self.take_leave(process);
             // One that has only looked is as good as gone; it may come again.
-            if self.registry.has_no_part(process) && !self.uses_copies(process) {
+            if self.own.registry.has_no_part(process) && !self.uses_copies(process) {
                 self.lose(process);
             }
         }
@@ -239,7 +239,7 @@ impl Agent {
     /// A process ends in order from now on.
     pub(super) fn take_leave(&mut self, process: Process) {
         self.clients.set_orderly(process, true);
-        self.registry.touch_written_by(process);
+        self.own.registry.touch_written_by(process);
     }
 
     fn uses_copies(&self, process: Process) -> bool {
@@ -256,8 +256,8 @@ impl Agent {
             self.hang_up(link);
         }
         let Some(client) = self.clients.remove(process) else { return };
-        let job = self.registry.processes.get(&process).map(|who| who.job);
-        self.registry.end(process, client.orderly);
+        let job = self.own.registry.processes.get(&process).map(|who| who.job);
+        self.own.registry.end(process, client.orderly);
         // What it asked for and has not been asked yet is asked for no more.
         if let Some(peers) = &mut self.peers {
             let (used, actions) = peers.leave(process, client.orderly);

@@ -66,7 +66,7 @@ impl Agent {
         match after {
             After::Open(waiting, opening) => {
                 self.waits.end_promise(opening.area, opening.handle);
-                self.registry.withdraw(waiting.process, opening.handle);
+                self.own.registry.withdraw(waiting.process, opening.handle);
                 self.reply(waiting.link, &failed, None);
             }
             After::Reply(link, _) | After::Synced(link, ..) | After::Announced(link, ..) => {
@@ -74,16 +74,16 @@ impl Agent {
             }
             After::Hear(peer, _) => {
                 // The node must not wait for bytes that will never come.
-                self.fail_writing(area);
+                self.own.fail_writing(area);
                 self.tell(peer, &Message::Free(area));
             }
             After::Ask { peer, ticket, .. } => {
                 self.tell(peer, &Message::Answer(ticket, failed.encode()));
             }
-            After::Look(area) => self.fail_writing(area),
+            After::Look(area) => self.own.fail_writing(area),
             After::Store(area, _) => {
                 let error = io::Error::other(text.to_owned());
-                self.storage.stored(area, Err(error), &mut self.registry);
+                self.storage.stored(area, Err(error), &mut self.own.registry);
             }
         }
     }
@@ -91,7 +91,7 @@ impl Agent {
     /// Finishes actions of generations with all acknowledgements.
     pub(super) fn finish_held(&mut self) {
         let mut may_be_ready = false;
-        while let Some(held) = self.hosted.next_held() {
+        while let Some(held) = self.own.hosted.next_held() {
             for after in held {
                 may_be_ready |= matches!(after, After::Synced(..) | After::Announced(..));
                 self.finish(after);

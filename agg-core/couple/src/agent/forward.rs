@@ -109,11 +109,11 @@ impl Agent {
 
     /// A ticket for what a program wants of `peer`, who knows the process from now on.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
-        let ticket = self.registry.number();
+        let ticket = self.own.registry.number();
         self.links.let_wait(link);
         let Some(peers) = &mut self.peers else { return ticket };
         if peers.requests.join(peer, process)
-            && let Some(who) = self.registry.processes.get(&process)
+            && let Some(who) = self.own.registry.processes.get(&process)
         {
             let host = peers.nodes.directory.host();
             let (job, family) =
@@ -135,7 +135,7 @@ impl Agent {
     }
 
     pub(super) fn ask(&mut self, peer: Peer, link: u64, process: Process, request: Request) {
-        if !self.registry.processes.contains_key(&process) {
+        if !self.own.registry.processes.contains_key(&process) {
             // It has ended, and its owner learns that; all that it had open there ends with it.
             return;
         }

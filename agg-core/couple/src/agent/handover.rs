@@ -28,7 +28,7 @@ impl Agent {
 
     /// Makes another agent the owner of a name, if nothing was written under it yet.
     pub(super) fn hands_name_over(&mut self, path: &Path, to: &Instance) -> bool {
-        let is_unwritten = self.registry.is_unwritten(path);
+        let is_unwritten = self.own.registry.is_unwritten(path);
         if !is_unwritten || self.waits.written().any(|other| other == path) {
             return false;
         }
@@ -37,14 +37,14 @@ impl Agent {
             log!(Level::Debug, "agent: a name stays on this node: {error}");
             return false;
         }
-        self.registry.forget_name(path);
+        self.own.registry.forget_name(path);
         self.send_readers_away(path);
         true
     }
 
     /// Lets the opens that wait for a name ask its new owner.
     fn send_readers_away(&mut self, path: &Path) {
-        for (waiting, ask) in self.waits.take(&mut self.registry, |one| one.path == *path) {
+        for (waiting, ask) in self.waits.take(&mut self.own.registry, |one| one.path == *path) {
             let peers = self.peers.as_mut();
             match peers.and_then(|peers| peers.guests.end(waiting.link)) {
                 Some((peer, ticket)) => _ = self.tell(peer, &Message::Moved(ticket)),

@@ -2,13 +2,12 @@
 
 use super::Agent;
 use super::deferred::After;
-use crate::hosted::{ALL, Hosted};
-use crate::peers::{Away, Holder, Message, RemoteProcess};
+use crate::hosted::ALL;
+use crate::peers::{Agents, Holder, Message, RemoteProcess, gone};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, Series, Who};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_base::os;
 use aggio_link::{Body, Event, Peer, Received};
 use std::io;
 use std::os::fd::RawFd;
@@ -85,7 +84,10 @@ impl Agent {
                 self.hear_moved(peer, ticket);
                 Ok(())
             }
-            Message::Locate(area) => self.hear_locate(peer, area, bytes(&body)),
+            Message::Locate(area) => {
+                let answer = self.own.where_message(area, bytes(&body))?;
+                self.tell_all(peer, answer)
+            }
             Message::Stored(area, opens, series) => self.hear_stored(peer, area, (opens, series)),
             Message::Size(..)
             | Message::Differ(_)
@@ -103,13 +105,13 @@ impl Agent {
                 Ok(())
             }
             Message::Spilled(area, error) => {
-                self.hosted.moved(Holder { peer, area }, error);
+                self.own.hosted.moved(Holder { peer, area }, error);
                 self.end_moves();
                 Ok(())
             }
             message => {
                 let Some(peers) = &mut self.peers else { return Ok(()) };
-                let actions = peers.hear(peer, message, &body, &mut self.memory.pages)?;
+                let actions = peers.hear(peer, message, &body, &mut self.own.memory.pages)?;
                 self.act(actions);
                 Ok(())
             }
@@ -126,7 +128,7 @@ impl Agent {
             }
             Message::Adopt { process, ticket, area, write, tells } => {
                 let remote = self.remote_process(peer, process)?;
-                let reply = self.adopt_for(peer, remote, area, [write, tells]);
+                let reply = self.own.adopt((peer, remote), area, [write, tells]);
                 self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
             Message::Left(number, orderly) => {
@@ -147,7 +149,7 @@ impl Agent {
         (opens, series): (u64, Series),
     ) -> io::Result<()> {
         // A generation that died meanwhile needs no bytes.
-        if let Some(hosted) = self.hosted.get_mut(area) {
+        if let Some(hosted) = self.own.hosted.get_mut(area) {
             hosted.end(peer, opens, series)?;
         }
         self.release(area);
@@ -164,7 +166,7 @@ impl Agent {
     }
 
     fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
-        let process = self.registry.number();
+        let process = self.own.registry.number();
         let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
         let who = Who {
             job: self.clients.jobs.of(&who.job),
@@ -172,8 +174,8 @@ impl Agent {
             family: self.clients.jobs.of(&who.family),
             label,
         };
-        self.registry.join(process, who);
-        self.registry.lives_on(process, peer.0);
+        self.own.registry.join(process, who);
+        self.own.registry.lives_on(process, peer.0);
         self.lifetime.stays = false;
         if let Some(peers) = &mut self.peers {
             peers.guests.join(peer, number, process);
@@ -207,13 +209,11 @@ impl Agent {
         }
         let asked_of = match &request {
             Request::Close(handle, _) | Request::Sync(handle) => {
-                self.registry.opens.get(handle).map(|open| open.area)
+                self.own.registry.opens.get(handle).map(|open| open.area)
             }
             _ => None,
         };
-        let is_pulling = |area| self.hosted.get(area).is_some_and(Hosted::is_pulling);
-        let waits = |area: &Area| is_pulling(*area) && self.must_be_here(*area);
-        if let Some(area) = asked_of.filter(waits) {
+        if let Some(area) = asked_of.filter(|area| self.own.awaits_bytes(*area)) {
             // What it has written must be here first.
             let after = After::Ask { peer, process: number, ticket, request: request.clone() };
             if self.pulls_first(area, &[ALL], after).is_ok() {
@@ -222,12 +222,12 @@ impl Agent {
         }
         let closed = match &request {
             Request::Close(handle, _) | Request::Withdraw(handle) | Request::Spoil(handle) => {
-                self.registry.opens.get(handle).map(|open| open.area)
+                self.own.registry.opens.get(handle).map(|open| open.area)
             }
             _ => None,
         };
         self.catch_up(&request);
-        let link = self.registry.number();
+        let link = self.own.registry.number();
         if let Some(peers) = &mut self.peers {
             peers.guests.asks(link, peer, ticket);
         }
@@ -249,6 +249,19 @@ impl Agent {
         peers.is_some_and(|peers| peers.nodes.say(peer, message, Body::None).is_ok())
     }
 
+    /// Sends a message with a body to another agent.
+    ///
+    /// # Errors
+    /// That is gone.
+    pub(super) fn tell_all(
+        &mut self,
+        peer: Peer,
+        (message, body): (Message, Body),
+    ) -> io::Result<()> {
+        let peers = self.peers.as_mut();
+        peers.map_or(Ok(()), |peers| peers.nodes.say(peer, &message, body))
+    }
+
     /// Sends an answer to another node, if that has asked, and says whether it is on its way;
     /// `None` if it was a program of this node.
     pub(super) fn reply_away(
@@ -264,11 +277,12 @@ impl Agent {
         }
         let message = match (reply, fd) {
             (Reply::Opened(handle, generation), Some(fd)) => {
-                match self.lend(peer, *handle, *generation, fd) {
+                match self.own.lend(peer, *handle, *generation, fd) {
                     Ok(away) => {
+                        self.note_reader(peer, *handle);
                         let map = match away.is_renewed() {
                             true => Body::None,
-                            false => self.map_of(away.area, away.size),
+                            false => self.own.map_of(away.area, away.size),
                         };
                         let peers = self.peers.as_mut()?;
                         return Some(
@@ -290,70 +304,23 @@ impl Agent {
 
     /// Cuts the memory of a generation to no bytes, on the node where it is written.
     pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
-        self.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.cut(0));
+        self.own.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.cut(0));
         if self.background.cut(area) {
             return Ok(());
         }
-        self.steps.spoil(area, &mut self.registry);
-        let hosted = self.hosted.get(area);
+        self.steps.spoil(area, &mut self.own.registry);
+        let hosted = self.own.hosted.get(area);
         let (writers, shared) =
             hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
         self.cut_copies(area, 0, &writers);
         // Who writes it alone sends all of it.
-        if writers.is_empty() || shared { self.memory.areas.empty(area) } else { Ok(()) }
-    }
-
-    /// What another node needs to know of an open, which may write.
-    fn lend(&mut self, peer: Peer, handle: u64, generation: u64, fd: RawFd) -> io::Result<Away> {
-        let gone = || io::Error::from_raw_os_error(libc::ESTALE);
-        let open = self.registry.opens.get(&handle).copied().ok_or_else(gone)?;
-        let facts = os::fstat(fd)?;
-        if open.write {
-            self.grant(peer, open.area)?;
-        } else {
-            self.note_reader(peer, open.area);
-        }
-        let (size, mode) = (facts.st_size.unsigned_abs(), facts.st_mode & 0o7777);
-        let (shared, early) =
-            (self.registry.is_shared(open.area), self.registry.is_early(open.area));
-        let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
-        if keeps || early && open.write {
-            // It sends differences from the beginning, or says what it keeps.
-            self.hosted.host(open.area).share();
-        }
-        let shared = shared || keeps;
-        Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
-    }
-
-    /// A process of another node may write.
-    fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
-        let own = self.memory.areas.open(area, true, true, false)?;
-        self.hosted.host(area).lend(peer, own);
-        Ok(())
-    }
-
-    fn adopt_for(&mut self, peer: Peer, remote: Process, area: Area, how: [bool; 2]) -> Reply {
-        let [write, _] = how;
-        let Some(opening) = self.registry.adopt(remote, area, how, 0) else {
-            return Reply::Failed(libc::ENOENT, String::new());
-        };
-        let granted = if write { self.grant(peer, area) } else { Ok(()) };
-        match granted {
-            Ok(()) => Reply::Opened(opening.handle, opening.generation),
-            Err(error) => {
-                self.registry.withdraw(remote, opening.handle);
-                Reply::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
-            }
-        }
+        if writers.is_empty() || shared { self.own.memory.areas.empty(area) } else { Ok(()) }
     }
 
     /// Lets a generation be complete if its bytes have come and no process of another node has it
     /// open for writing.
     fn release(&mut self, area: Area) {
-        let Some(hosted) = self.hosted.get_mut(area) else { return };
-        let registry = &self.registry;
-        if hosted.release(|peer| registry.is_open_on(area, peer.0)) {
-            self.memory.areas.stored(area);
+        if self.own.release(area) {
             self.look(area);
             self.settle();
         }
@@ -361,16 +328,16 @@ impl Agent {
 
     fn lose_remote(&mut self, remote: Process, orderly: bool) {
         let opens =
-            self.registry.opens.values().filter(|open| open.process == remote && open.write);
+            self.own.registry.opens.values().filter(|open| open.process == remote && open.write);
         let areas: Vec<Area> = opens.map(|open| open.area).collect();
-        let waits = self.waits.take(&mut self.registry, |one| one.process == remote);
+        let waits = self.waits.take(&mut self.own.registry, |one| one.process == remote);
         let mut ended = self.steps.forget(remote);
         ended.extend(waits.iter().map(|(waiting, _)| waiting.link));
         if let Some(peers) = &mut self.peers {
             ended.iter().for_each(|link| _ = peers.guests.end(*link));
         }
-        let job = self.registry.processes.get(&remote).map(|who| who.job);
-        self.registry.end(remote, orderly);
+        let job = self.own.registry.processes.get(&remote).map(|who| who.job);
+        self.own.registry.end(remote, orderly);
         job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
         areas.into_iter().for_each(|area| self.release(area));
@@ -390,9 +357,9 @@ impl Agent {
             }
         }
         // A generation is not complete if a node does not send its bytes.
-        self.hosted.of(peer).into_iter().for_each(|area| self.fail_writing(area));
-        self.hosted.lose(peer);
-        self.replicate(|all, nodes| all.lose(peer, &*nodes));
+        self.own.hosted.of(peer).into_iter().for_each(|area| self.own.fail_writing(area));
+        self.own.hosted.lose(peer);
+        self.replicate(|all, nodes| all.takes.lose(peer, &gone(&Agents::host(nodes, peer))));
         self.peers.iter_mut().for_each(|peers| peers.lose(peer));
         self.end_moves();
         self.settle();

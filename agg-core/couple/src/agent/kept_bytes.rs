@@ -66,9 +66,9 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(None) };
         match peers.nodes.known(owner) {
             _ if owner == peers.nodes.directory.own().words() => {
-                let file = self.memory.areas.open(area, true, false, false);
+                let file = self.own.memory.areas.open(area, true, false, false);
                 file.and_then(|file| {
-                    let hosted = self.hosted.host(area);
+                    let hosted = self.own.hosted.host(area);
                     let body = |place: &Extent| {
                         let span = hosted.bytes(&file, *place)?;
                         Ok((place.offset, Body::Mapped(span)))
@@ -90,7 +90,7 @@ impl Agent {
     /// Lets the nodes that keep bytes of a generation move these to a directory.
     pub(super) fn move_kept_out(&mut self, area: Area, directory: &Directory) {
         let Some(peers) = &mut self.peers else { return };
-        let hosted = self.hosted.host(area);
+        let hosted = self.own.hosted.host(area);
         let mut left = hosted.holders();
         left.retain(|holder| {
             let message = Message::Spill(holder.area, directory.to_string());
@@ -106,13 +106,13 @@ impl Agent {
         if self.peers.is_none() {
             return self.has_moved(area, result);
         }
-        self.hosted.moved_here(area, result);
+        self.own.hosted.moved_here(area, result);
         self.end_moves();
     }
 
     /// Goes on with generations that all nodes have moved.
     pub(super) fn end_moves(&mut self) {
-        while let Some((area, result)) = self.hosted.next_moved() {
+        while let Some((area, result)) = self.own.hosted.next_moved() {
             self.has_moved(area, result);
         }
     }
@@ -139,19 +139,19 @@ impl Agent {
             log!(Level::Warn, "agent: bytes that stay on this node cannot move: {error}");
             number(&error)
         });
-        self.replicate(|all, _| all.have_moved(key, result));
+        self.replicate(|all, _| vec![all.keeps.have_moved(key, result)]);
     }
 
     /// A generation is complete: the most bytes of it that any other node keeps.
     pub(super) fn note_shares(&mut self, area: Area) -> u64 {
-        let holders = self.hosted.complete(area);
+        let holders = self.own.hosted.complete(area);
         self.peers.iter_mut().for_each(|peers| peers.nodes.release(&holders));
-        self.hosted.get(area).map_or(0, Hosted::largest_share)
+        self.own.hosted.get(area).map_or(0, Hosted::largest_share)
     }
 
     /// A generation is given up.
     pub(super) fn free_hosted(&mut self, area: Area) {
-        let (holders, pull) = self.hosted.free(area);
+        let (holders, pull) = self.own.hosted.free(area);
         if let Some(peers) = &mut self.peers {
             peers.nodes.release(&holders);
             let offered = peers.offers.free(area);
@@ -175,9 +175,9 @@ impl Agent {
     pub(super) fn push_own(&mut self, area: Area) {
         let Some(peers) = &mut self.peers else { return };
         let owner = peers.nodes.directory.own().words();
-        let Some(generation) = self.registry.generations.get(&area) else { return };
+        let Some(generation) = self.own.registry.generations.get(&area) else { return };
         let series = series(&generation.path);
-        self.hosted.host(area).announced(series.clone());
+        self.own.hosted.host(area).announced(series.clone());
         self.push_part(&Part { owner, series: &series, area, report: 0 });
     }
 
@@ -191,7 +191,7 @@ impl Agent {
                 log!(Level::Error, "agent: bytes for other nodes cannot be read: {error}");
                 None
             });
-            let tag = if bytes.is_some() { self.registry.number() } else { 0 };
+            let tag = if bytes.is_some() { self.own.registry.number() } else { 0 };
             let (owner, series) = (part.owner.clone(), part.series.clone());
             let number = subscription.number;
             let (area, report) = (part.area, part.report);

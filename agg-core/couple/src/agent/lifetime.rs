@@ -58,7 +58,7 @@ impl Agent {
     /// Whether nothing is left to do, and has not been for a while.
     pub(super) fn is_done(&mut self) -> bool {
         let is_lost = self.lifetime.socket_watch.is_lost() && self.clients.is_empty();
-        if is_lost && self.registry.store_all(false) > 0 {
+        if is_lost && self.own.registry.store_all(false) > 0 {
             self.settle();
         }
         let is_busy = self.storage.is_busy();
@@ -66,14 +66,14 @@ impl Agent {
             return true;
         }
         if is_lost && !is_busy {
-            let left = self.registry.generations.len();
+            let left = self.own.registry.generations.len();
             let text = "its socket was removed, so that no program can reach it";
             log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
             return true;
         }
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
         let serves = is_busy || is_needed || !self.links.is_empty();
-        self.lifetime.is_over(serves, &self.registry)
+        self.lifetime.is_over(serves, &self.own.registry)
     }
 
     /// Ends the agent, unless somebody needs it: the answer.
@@ -87,7 +87,7 @@ impl Agent {
                 false => "programs are connected",
             });
         }
-        let left = self.registry.store_all(true);
+        let left = self.own.registry.store_all(true);
         self.settle();
         if left > 0 {
             let text = "generations that are to be on disk are not yet: they are being stored";
@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn an_agent_ends_a_while_after_it_has_nothing_to_do() {
         let scratch = tempfile::tempdir().unwrap();
-        let place = crate::place::Place::open(scratch.path().to_str().unwrap()).unwrap();
+        let place =
+            crate::place::Place::open(scratch.path().join("agent").to_str().unwrap()).unwrap();
         std::fs::write(place.visible("sock"), "").unwrap();
         let lock = place.lock("lock", false).unwrap().unwrap();
         let watch = SocketWatch::new(place, lock).unwrap();

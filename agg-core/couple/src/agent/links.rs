@@ -294,7 +294,7 @@ impl Agent {
             self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
             return;
         }
-        if self.waits.take(&mut self.registry, |one| one.link == link).is_empty() {
+        if self.waits.take(&mut self.own.registry, |one| one.link == link).is_empty() {
             return self.act_on(|peers| peers.cancel(link));
         }
         self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);

@@ -32,7 +32,7 @@ impl Agent {
                 return Way::There;
             }
         };
-        let own = list(&self.registry, process, dir, after, *view);
+        let own = list(&self.own.registry, process, dir, after, *view);
         let listing = Listing::new(owners.len(), own);
         peers.requests.list(link, listing);
         owners.into_iter().for_each(|peer| self.ask(peer, link, process, request.clone()));

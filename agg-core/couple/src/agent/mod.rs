@@ -9,6 +9,7 @@ mod complete;
 mod deferred;
 mod disk;
 mod forward;
+mod generations;
 mod handover;
 mod inbound;
 mod kept_bytes;
@@ -43,20 +44,18 @@ mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::hosted::Hosting;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
-use crate::registry::{Directory, Effect, Options, Process, Registry};
+use crate::registry::{Directory, Effect, Options, Process};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_config::settings::couple::CoupleLink;
 use background::Background;
 use clients::Clients;
-use deferred::After;
+use generations::Generations;
 use lifetime::Lifetime;
 use links::Links;
-use memory::Memory;
 use poll::poll;
 pub use run::run;
 use socket_watch::SocketWatch;
@@ -74,14 +73,11 @@ const LOOKS: u32 = 50;
 #[derive(Debug)]
 pub struct Agent {
     links: Links,
-    registry: Registry,
-    memory: Memory,
+    own: Generations,
     clients: Clients,
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
-    /// Generations that other nodes write, read, or have bytes of.
-    hosted: Hosting<After>,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
     /// What happened before a request is just being found out.
@@ -123,12 +119,10 @@ impl Agent {
         let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
             links,
-            registry: Registry::behind(fresh()),
-            memory: Memory::new()?,
+            own: Generations::new(fresh())?,
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
-            hosted: Hosting::default(),
             closing: BTreeMap::new(),
             catches_up: false,
             lifetime: Lifetime::begin(socket_watch),
@@ -162,14 +156,14 @@ impl Agent {
     /// Waits for what happens next, and serves it.
     fn turn(&mut self) -> io::Result<()> {
         let listener = self.links.events();
-        let mut sources = vec![(Source::Areas, self.memory.areas.events())];
+        let mut sources = vec![(Source::Areas, self.own.memory.areas.events())];
         sources.push((Source::Storage, self.storage.events()));
         sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
         sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
         sources.push((Source::Listener, listener));
         let others = [
             self.lifetime.socket_watch.events(),
-            self.memory.spares.events(),
+            self.own.memory.spares.events(),
             self.background.events(),
         ];
         let peers = self
@@ -187,23 +181,23 @@ impl Agent {
         for source in happened {
             match source {
                 Source::Areas => {
-                    let closed = self.memory.areas.closed();
+                    let closed = self.own.memory.areas.closed();
                     closed.into_iter().for_each(|area| self.look_again(area, 0));
                 }
-                Source::Storage => self.storage.hear(&mut self.registry),
+                Source::Storage => self.storage.hear(&mut self.own.registry),
                 Source::Connection(link) => self.hear(link),
                 Source::Client(process) => self.lose(process),
-                Source::Listener => self.links.accept(&mut self.registry),
+                Source::Listener => self.links.accept(&mut self.own.registry),
                 Source::Other => {}
             }
         }
         self.lifetime.socket_watch.hear();
-        self.memory.spares.hear();
-        self.storage.try_again(&mut self.registry);
-        if self.folders.try_again(&mut self.registry) {
+        self.own.memory.spares.hear();
+        self.storage.try_again(&mut self.own.registry);
+        if self.folders.try_again(&mut self.own.registry) {
             self.settle();
         }
-        self.folders.forget_told(&self.registry);
+        self.folders.forget_told(&self.own.registry);
         self.hear_background();
         self.hear_peers()?;
         self.settle();
@@ -217,11 +211,11 @@ impl Agent {
         let reminder = self.waits.next();
         let again = self.storage.next();
         let folders = self.folders.next();
-        let end = self.lifetime.end(&self.registry);
+        let end = self.lifetime.end(&self.own.registry);
         let is_closing = |peers: &Peers| !peers.replication.replicas.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
-        let spare = self.memory.spares.until();
+        let spare = self.own.memory.spares.until();
         let records = self.steps.next();
         let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
         let next = next.into_iter().flatten().min();
@@ -232,8 +226,8 @@ impl Agent {
 
     /// Tells of waits that have lasted another minute.
     fn remind(&mut self) {
-        let mut all = self.steps.reminders(&self.registry);
-        all.extend(self.waits.reminders(&self.registry, &self.memory.areas));
+        let mut all = self.steps.reminders(&self.own.registry);
+        all.extend(self.waits.reminders(&self.own.registry, &self.own.memory.areas));
         for (link, text) in all {
             log!(Level::Warn, "agent: {text}");
             self.reply(link, &Reply::Waits(text), None);
@@ -242,39 +236,30 @@ impl Agent {
 
     /// Does what the registry wants done, until nothing changes any more.
     fn settle(&mut self) {
-        self.memory.free_left(&self.registry);
+        self.own.memory.free_left(&self.own.registry);
         loop {
             if let Some(number) = self.carry_out(0) {
                 let error = io::Error::from_raw_os_error(number);
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
-            self.memory.measure_for_waits(&self.waits, &mut self.registry);
-            if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
+            self.own.memory.measure_for_waits(&self.waits, &mut self.own.registry);
+            if let Some((waiting, answer)) = self.waits.ready(&mut self.own.registry) {
                 self.answer(&waiting, answer);
-            } else if !self.move_ahead() && !self.registry.has_effects() {
+            } else if !self.own.move_ahead() && !self.own.registry.has_effects() {
                 break;
             }
         }
         self.finish_held();
-        for (link, reply) in self.steps.answers(&mut self.registry) {
+        for (link, reply) in self.steps.answers(&mut self.own.registry) {
             self.reply(link, &reply, None);
         }
-    }
-
-    /// Lets generations move that will have to when the next ones begin; false if none was looked
-    /// for.
-    fn move_ahead(&mut self) -> bool {
-        let Some(path) = self.registry.grown() else { return false };
-        self.memory.measure_for(&path, &mut self.registry);
-        self.registry.move_ahead(&path);
-        true
     }
 
     /// Carries out what is to be done with memory; the number of the first error, if any.
     fn carry_out(&mut self, mode: u32) -> Option<i32> {
         let mut failed = None;
         loop {
-            let effects = self.registry.effects();
+            let effects = self.own.registry.effects();
             if effects.is_empty() {
                 return failed;
             }
@@ -282,8 +267,8 @@ impl Agent {
                 let result = match effect {
                     Effect::Make(area, Some(source)) => self.make_copy(area, mode, source),
                     Effect::Make(area, None) => {
-                        let (registry, survivors) = (&self.registry, &mut self.survivors);
-                        self.memory.make(area, (mode, None), registry, survivors)
+                        let (registry, survivors) = (&self.own.registry, &mut self.survivors);
+                        self.own.memory.make(area, (mode, None), registry, survivors)
                     }
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => self.look_at(area),
@@ -308,7 +293,7 @@ impl Agent {
                     Effect::Free(area) => {
                         self.steps.remove(area);
                         self.survivors.give_up(area);
-                        self.memory.free(area, &self.registry);
+                        self.own.memory.free(area, &self.own.registry);
                         self.free_hosted(area);
                         Ok(())
                     }
@@ -322,7 +307,7 @@ impl Agent {
 
     /// Writes the changed records of files with generations that survive.
     fn save(&mut self) {
-        self.survivors.save(&mut self.registry, &self.memory.areas, &self.clients);
+        self.survivors.save(&mut self.own.registry, &self.own.memory.areas, &self.clients);
     }
 
     /// Takes over the files that an earlier agent has left under a rule.
@@ -340,7 +325,7 @@ impl Agent {
     /// It cannot be used.
     fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
         let (registry, areas, clients) =
-            (&mut self.registry, &mut self.memory.areas, &mut self.clients);
+            (&mut self.own.registry, &mut self.own.memory.areas, &mut self.clients);
         if self.survivors.find(
             directory,
             self.lifetime.socket_watch.place(),

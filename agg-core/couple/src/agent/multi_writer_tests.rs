@@ -24,13 +24,13 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     drop(file);
     let agent = &mut scene.agent;
     let label = "process on node2".to_owned();
-    agent.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
-    agent.registry.lives_on(REMOTE, PEER.0);
-    let Answer::Opened(opening) = agent.registry.open(REMOTE, &ask(true)) else { panic!() };
+    agent.own.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
+    agent.own.registry.lives_on(REMOTE, PEER.0);
+    let Answer::Opened(opening) = agent.own.registry.open(REMOTE, &ask(true)) else { panic!() };
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
     let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
-    agent.hosted.host(opening.area).lend(PEER, fd);
+    agent.own.hosted.host(opening.area).lend(PEER, fd);
     (handle, opening.handle, opening.area)
 }
 
@@ -47,10 +47,10 @@ fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_r
     let mut scene = Scene::with(&[1, 2]);
     let (own, theirs, area) = shared(&mut scene, c"/dev/full");
     scene.agent.hear_peer(PEER, Message::Differ(area), body(5, b"bytes")).unwrap();
-    assert_eq!(scene.agent.registry.loss(theirs).unwrap().0, libc::ENOSPC);
+    assert_eq!(scene.agent.own.registry.loss(theirs).unwrap().0, libc::ENOSPC);
     let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
-    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
     // What is still under way is for nobody.
     scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
@@ -61,13 +61,17 @@ fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_writ
     let mut scene = Scene::with(&[1, 2]);
     let (own, theirs, area) = shared(&mut scene, c"/dev/null");
     assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
-    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait);
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Wait);
     scene.agent.hear_peer(PEER, Message::Stored(area, 0, Vec::new()), Received::None).unwrap();
-    scene.agent.registry.close(REMOTE, theirs, 0, false);
+    scene.agent.own.registry.close(REMOTE, theirs, 0, false);
     scene.agent.settle();
-    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Wait, "an open is not counted");
+    assert_eq!(
+        scene.agent.own.registry.open(2, &ask(false)),
+        Answer::Wait,
+        "an open is not counted"
+    );
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
-    assert!(matches!(scene.agent.registry.open(2, &ask(false)), Answer::Opened(_)));
+    assert!(matches!(scene.agent.own.registry.open(2, &ask(false)), Answer::Opened(_)));
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn take() -> Message {
 /// Lets a node that is gone have the first bytes of a generation.
 fn lose(scene: &mut Scene, area: u64) {
     let gone = Instance::of_words("node3 00ff").unwrap();
-    scene.agent.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
+    scene.agent.own.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn when_a_node_that_writes_needs_lost_bytes_the_generation_is_lost() {
     scene.agent.hear_peer(PEER, Message::Renew(area, 0, 10, [0; 2]), Received::None).unwrap();
     let (Reply::Failed(number, _), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert_eq!(number, libc::EIO);
-    assert_eq!(scene.agent.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
 }
 
 #[test]
@@ -137,7 +141,7 @@ fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
     let mut scene = Scene::with(&[1, 2]);
     let (handle, file) = scene.open(1, true);
     drop(file);
-    let area = scene.agent.registry.opens[&handle].area;
+    let area = scene.agent.own.registry.opens[&handle].area;
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     lose(&mut scene, area);
     for _ in 0..2 {

@@ -56,12 +56,12 @@ impl Agent {
     fn written(&self, files: &Files<'_>) -> Vec<Area> {
         let areas: Vec<Area> = match files {
             Files::Named(names) => {
-                let names = names.iter().filter_map(|name| self.registry.names.get(*name));
+                let names = names.iter().filter_map(|name| self.own.registry.names.get(*name));
                 names.flat_map(|name| name.generations.values().copied()).collect()
             }
-            Files::All => self.registry.generations.keys().copied().collect(),
+            Files::All => self.own.registry.generations.keys().copied().collect(),
         };
-        let state = |area: &Area| self.registry.generations.get(area).map(|one| one.state);
+        let state = |area: &Area| self.own.registry.generations.get(area).map(|one| one.state);
         areas.into_iter().filter(|area| state(area) == Some(State::Writing)).collect()
     }
 

@@ -5,7 +5,7 @@ use super::Agent;
 use super::deferred::After;
 use crate::hosted::{Hosted, Pulled};
 use crate::peers::{Holder, Message, Part, Target, differences, gone};
-use crate::registry::{Area, State};
+use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_link::Body;
 
@@ -18,7 +18,7 @@ impl Agent {
         extents: &[Extent],
         after: After,
     ) -> Result<(), After> {
-        match self.hosted.get_mut(area) {
+        match self.own.hosted.get_mut(area) {
             Some(hosted) => hosted.pull(extents, after)?,
             None => return Err(after),
         }
@@ -29,7 +29,7 @@ impl Agent {
     fn go_on_pulling(&mut self, area: Area) {
         let Some(peers) = &mut self.peers else { return };
         let owner = peers.nodes.directory.own().words();
-        while let Some(pull) = self.hosted.get_mut(area).and_then(Hosted::pulling) {
+        while let Some(pull) = self.own.hosted.get_mut(area).and_then(Hosted::pulling) {
             let Some((part, holder)) = pull.next() else { break };
             let Holder { peer, area: of } = holder;
             let parts = [Part { extent: part, peer, area: of, pushed: false }];
@@ -38,21 +38,13 @@ impl Agent {
             let take = Message::Take { tag, owner: owner.clone(), area: of };
             let places = Body::Bytes(differences::places(&[part]));
             if peers.nodes.caller(peer).is_none() || peers.nodes.say(peer, &take, places).is_err() {
-                let host = self.hosted.node(holder).map(|node| node.host.clone());
-                let pull = self.hosted.get_mut(area).and_then(Hosted::pulling);
+                let host = self.own.hosted.node(holder).map(|node| node.host.clone());
+                let pull = self.own.hosted.get_mut(area).and_then(Hosted::pulling);
                 pull.into_iter().for_each(|pull| pull.fail(gone(host.as_deref().unwrap_or(""))));
             }
         }
-        if let Some(pulled) = self.hosted.get_mut(area).and_then(Hosted::end_pull) {
+        if let Some(pulled) = self.own.hosted.get_mut(area).and_then(Hosted::end_pull) {
             self.finish_pull(area, pulled);
-        }
-    }
-
-    /// A generation that is being written lacks bytes that will never come.
-    pub(super) fn fail_writing(&mut self, area: Area) {
-        let generation = self.registry.generations.get(&area);
-        if generation.is_some_and(|one| one.state == State::Writing) {
-            self.registry.fail(area);
         }
     }
 
@@ -75,13 +67,13 @@ impl Agent {
 
     /// A requested part has arrived in the memory of the generation.
     pub(super) fn has_pulled(&mut self, area: Area, tag: u64) {
-        self.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.pulled(tag));
+        self.own.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.pulled(tag));
         self.go_on_pulling(area);
     }
 
     /// Bytes that were requested do not arrive.
     pub(super) fn fail_pull(&mut self, area: Area, text: String) {
-        let pull = self.hosted.get_mut(area).and_then(Hosted::pulling);
+        let pull = self.own.hosted.get_mut(area).and_then(Hosted::pulling);
         pull.into_iter().for_each(|pull| pull.fail(text.clone()));
         self.go_on_pulling(area);
     }

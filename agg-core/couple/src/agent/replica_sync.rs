@@ -127,7 +127,7 @@ impl Agent {
         self.look_away(key);
         let Some(peers) = &mut self.peers else { return };
         let replicas = &mut peers.replication.replicas;
-        if looks < LOOKS && replicas.get(key).is_some_and(|replica| replica.dirty) {
+        if looks < LOOKS && replicas.get(key).is_some_and(|replica| replica.writing.dirty) {
             replicas.closing.insert(key, looks + 1);
         }
     }
@@ -135,16 +135,19 @@ impl Agent {
     /// The owner was sent all that was written until so many opens.
     fn has_sent(&mut self, key: Key, granted: u64) {
         self.lose_the_dead();
-        let all = self.peers.as_ref().map(|peers| &peers.replication);
-        let Some(writers) = all.and_then(|all| all.writers(key, granted)) else { return };
-        if !self.clients.any_dies(&writers) {
+        let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
+        let is_all = replicas
+            .and_then(|all| all.get(key))
+            .is_some_and(|replica| replica.writing.granted == granted);
+        let Some(writers) = replicas.and_then(|all| all.writers(key)) else { return };
+        if is_all && !self.clients.any_dies(writers) {
             self.replicate(|all, _| all.stored(key));
         }
     }
 
     /// Requested bytes of a generation of this node have come; whether all of their tag are here.
     fn has_come(&mut self, area: Area, (tag, offset): (u64, u64), bytes: &[u8], is_all: bool) {
-        let file = self.memory.areas.open(area, true, true, false);
+        let file = self.own.memory.areas.open(area, true, true, false);
         let stored =
             file.and_then(|file| crate::peers::twin::write_all(file.as_raw_fd(), bytes, offset));
         match stored {

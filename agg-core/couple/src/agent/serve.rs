@@ -1,7 +1,7 @@
 //! What the agent does for each request.
 
 use super::Agent;
-use super::caller::{Caller, lost};
+use super::caller::{Caller, lost, told};
 use super::clients::Hello;
 use super::deferred::After;
 use super::forward::Way;
@@ -29,14 +29,14 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                self.memory.note_peak();
+                self.own.memory.note_peak();
                 let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
                 let reply = self.links.part(link, from, fresh);
                 self.reply(link, &reply.unwrap_or_else(Reply::unknown), None);
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
-                let count = self.registry.drop_all(&path);
+                let count = self.own.registry.drop_all(&path);
                 self.settle();
                 self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
             }
@@ -91,7 +91,7 @@ impl Agent {
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
-        let (registry, areas) = (&mut self.registry, &self.memory.areas);
+        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
         let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
@@ -117,7 +117,7 @@ impl Agent {
             }
             Request::Records(handle, told) => self.records(link, process, handle, told)?,
             Request::Withdraw(handle) => {
-                self.registry.withdraw(process, handle);
+                self.own.registry.withdraw(process, handle);
                 Reply::Done
             }
             Request::Spoil(handle) => caller.tell(handle, Registry::spoil),
@@ -129,22 +129,21 @@ impl Agent {
             // The bytes that others see are those of this node.
             Request::Renew(handle) => caller.check(handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
-            Request::Empty(path) => {
-                self.registry.touch(&path);
-                told(self.registry.empty(process, &path))
-            }
-            Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
+            Request::Empty(path) => caller.empty(&path),
+            Request::Unlink(path, options) => caller.unlink(&path, options),
             Request::Rename(from, to, options) => {
-                let result = self.registry.rename(process, &from, &to, options);
+                let result = self.own.registry.rename(process, &from, &to, options);
                 // In no record is worse than in two.
-                let others = self.registry.touched();
-                self.registry.touch(&to);
+                let others = self.own.registry.touched();
+                self.own.registry.touch(&to);
                 self.save();
-                others.iter().for_each(|path| self.registry.touch(path));
+                others.iter().for_each(|path| self.own.registry.touch(path));
                 told(result)
             }
             Request::Stat(path, options) => caller.stat(&path, options),
-            Request::List(dir, after, view) => list(&self.registry, process, &dir, &after, view),
+            Request::List(dir, after, view) => {
+                list(&self.own.registry, process, &dir, &after, view)
+            }
             Request::Goodbye => {
                 self.take_leave(process);
                 Reply::Done
@@ -164,7 +163,7 @@ impl Agent {
             _ => return None,
         };
         let error = self.find_survivors(options).err();
-        self.registry.touch(path);
+        self.own.registry.touch(path);
         error.map(|error| refused(&error))
     }
 
@@ -177,14 +176,14 @@ impl Agent {
                 self.reply(waiting.link, &reply, None);
                 return;
             }
-            self.memory.measure_for(&ask.path, &mut self.registry);
+            self.own.memory.measure_for(&ask.path, &mut self.own.registry);
         }
-        match self.registry.open(waiting.process, &ask) {
+        match self.own.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
                 self.links.let_wait(waiting.link);
-                self.waits.add(waiting, ask, &mut self.registry);
+                self.waits.add(waiting, ask, &mut self.own.registry);
                 self.settle();
-                let cycle = self.waits.cycle(&self.registry);
+                let cycle = self.waits.cycle(&self.own.registry);
                 cycle
                     .into_iter()
                     .for_each(|(link, text)| _ = self.reply(link, &Reply::Waits(text), None));
@@ -202,8 +201,8 @@ impl Agent {
         how: [bool; 2],
         key: u64,
     ) -> Option<Reply> {
-        let area = self.memory.areas.find(device, inode);
-        let Some(opening) = area.and_then(|area| self.registry.adopt(process, area, how, key))
+        let area = self.own.memory.areas.find(device, inode);
+        let Some(opening) = area.and_then(|area| self.own.registry.adopt(process, area, how, key))
         else {
             return Some(Reply::Failed(libc::ENOENT, String::new()));
         };
@@ -228,8 +227,8 @@ impl Agent {
         mut extents: Vec<Extent>,
         ahead: u64,
     ) -> Option<Reply> {
-        let area = self.registry.opens.get(&handle).map(|open| open.area);
-        let is_elsewhere = |area: &Area| self.hosted.is_elsewhere(*area);
+        let area = self.own.registry.opens.get(&handle).map(|open| open.area);
+        let is_elsewhere = |area: &Area| self.own.hosted.is_elsewhere(*area);
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
         self.links.let_wait(link);
         let end = extents.last().map_or(0, |last| last.end());
@@ -240,9 +239,9 @@ impl Agent {
 
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
-        if let Some(open) = self.registry.opens.get(&handle).copied() {
-            let is_first =
-                self.registry.is_shown_at_sync(open.area) && !self.registry.is_shown(open.area);
+        if let Some(open) = self.own.registry.opens.get(&handle).copied() {
+            let is_first = self.own.registry.is_shown_at_sync(open.area)
+                && !self.own.registry.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
@@ -264,9 +263,9 @@ impl Agent {
         handle: Handle,
         before: Before,
     ) -> Option<Reply> {
-        let open = self.registry.opens.get(&handle).copied();
+        let open = self.own.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.registry.is_step(open.area))
+        if open.is_some_and(|open| self.own.registry.is_step(open.area))
             && self.gathers(open?.area, link, what)
         {
             self.settle();
@@ -277,29 +276,29 @@ impl Agent {
 
     /// A process has written the number of records of what it has open.
     pub(super) fn announced(&mut self, process: Process, handle: u64, before: Before) -> Reply {
-        let open = self.registry.opens.get(&handle).copied();
+        let open = self.own.registry.opens.get(&handle).copied();
         match open.filter(|open| open.write && open.process == process) {
             Some(open) => {
                 self.steps.announce(
                     open.area,
                     process,
                     before,
-                    &mut self.registry,
-                    &self.memory.areas,
+                    &mut self.own.registry,
+                    &self.own.memory.areas,
                 );
                 Reply::Done
             }
-            None => lost(&mut self.registry, process, handle),
+            None => lost(&mut self.own.registry, process, handle),
         }
     }
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
     /// answer comes later.
     fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
-        if let Some(area) = self.registry.opens.get(&handle).map(|open| open.area) {
-            self.steps.count(area, &mut self.registry, &self.memory.areas);
+        if let Some(area) = self.own.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.own.registry, &self.own.memory.areas);
         }
-        let reply = self.steps.records(process, handle, told, &mut self.registry);
+        let reply = self.steps.records(process, handle, told, &mut self.own.registry);
         if reply.is_none() {
             self.links.let_wait(link);
             self.steps.wait(link, process, handle, told);
@@ -310,16 +309,16 @@ impl Agent {
 
     /// A process has synchronised what it has open.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else {
-            return lost(&mut self.registry, process, handle);
+        let Some(open) = self.own.registry.opens.get(&handle) else {
+            return lost(&mut self.own.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.registry.is_shown_at_sync(area) {
-            self.registry.publish(process, handle);
+        if self.own.registry.is_shown_at_sync(area) {
+            self.own.registry.publish(process, handle);
             self.tell_readers(area);
         }
         if write && self.steps.has_announced(area, process) {
-            let (registry, areas) = (&mut self.registry, &self.memory.areas);
+            let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
             self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done
@@ -328,10 +327,6 @@ impl Agent {
 
 fn done((): ()) -> Reply {
     Reply::Done
-}
-
-fn told(result: Result<(), i32>) -> Reply {
-    result.map_or_else(|number| Reply::Failed(number, String::new()), done)
 }
 
 fn invisible(error: &io::Error) -> Reply {

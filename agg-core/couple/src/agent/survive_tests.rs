@@ -119,7 +119,7 @@ impl Scene {
         };
         let agent = self.agent.as_mut().unwrap();
         let writer = who(agent, "job of the writer");
-        agent.registry.join(WRITER, writer);
+        agent.own.registry.join(WRITER, writer);
         self.connect(WRITER, WRITER);
         for part in 0..READERS {
             self.enter(part);
@@ -143,11 +143,11 @@ impl Scene {
         let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                let process = agent.registry.number();
+                let process = agent.own.registry.number();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
                 let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
                 let label = format!("reader {part}");
-                agent.registry.join(process, Who { job, ranks: 1, family, label });
+                agent.own.registry.join(process, Who { job, ranks: 1, family, label });
                 agent.clients.add(process, client);
                 process
             }
@@ -231,7 +231,7 @@ impl Scene {
     fn until_complete(&mut self) {
         let began = std::time::Instant::now();
         loop {
-            let all = self.agent().registry.generations.iter();
+            let all = self.agent().own.registry.generations.iter();
             let writing = all.filter(|(_, one)| one.state == State::Writing);
             let writing: Vec<u64> = writing.map(|(area, _)| *area).collect();
             if writing.is_empty() {
@@ -292,9 +292,9 @@ proptest! {
         // Everybody ends, and the agent: nothing is left.
         scene.parts.clear();
         scene.agent().lose_the_dead();
-        scene.agent().registry.end(WRITER, true);
+        scene.agent().own.registry.end(WRITER, true);
         scene.agent().settle();
-        prop_assert!(scene.agent().registry.generations.is_empty());
+        prop_assert!(scene.agent().own.registry.generations.is_empty());
         scene.agent().survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
@@ -408,9 +408,9 @@ fn a_generation_that_two_records_name_has_one_name() {
     spool.write(number + 1, &record).unwrap();
     drop(spool);
     scene.begin();
-    let generations: Vec<_> = scene.agent().registry.generations.values().collect();
+    let generations: Vec<_> = scene.agent().own.registry.generations.values().collect();
     assert_eq!(generations.len(), 1);
-    let names = scene.agent().registry.names.values();
+    let names = scene.agent().own.registry.names.values();
     assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
 }
 

@@ -89,7 +89,7 @@ const LARGE: u64 = 256 << 10;
 
 /// The bytes that programs have said that they wrote to a replica.
 #[derive(Debug)]
-enum Kept {
+pub(crate) enum Kept {
     /// They stay on this node.
     Here(Vec<Extent>),
     /// The owner gets them.
@@ -274,7 +274,8 @@ impl Peers {
         kept.opened = Some(away);
         let (kept, key, mut actions) = (kept.clone(), (peer, away.area), Vec::new());
         let writes = kept.access.1;
-        if self.replication.replicas.is_outdated(key, &away) {
+        let old = self.replication.replicas.get(key);
+        if old.is_some_and(|replica| replica.is_outdated(&away)) {
             actions = self.replication.abandon(key);
         }
         let (nodes, replicas) = (&self.nodes, &mut self.replication.replicas);
@@ -289,7 +290,7 @@ impl Peers {
             return Ok(actions);
         }
         if let Some(replica) = replicas.get_mut(key) {
-            map.into_iter().for_each(|map| _ = replica.sources.note(map));
+            map.into_iter().for_each(|map| _ = replica.incoming.sources.note(map));
             replica.offered = false;
             if writes {
                 replica.is_written_by(kept.process, away.keeps && kept.parts);
@@ -302,7 +303,7 @@ impl Peers {
             if kept.parts && !writes && away.size >= LARGE {
                 actions.push(Action::HandOver(ticket));
             } else {
-                replica.waiting.push(ticket);
+                replica.waits.waiting.push(ticket);
                 replica.want_all();
             }
         }
@@ -364,7 +365,8 @@ impl Peers {
         let owners = self.requests.leave(process).into_iter();
         let mut actions: Vec<Action> =
             owners.map(|owner| Action::Say(owner, left.clone(), Body::None)).collect();
-        let used = self.replication.leave(process);
+        let used = self.replication.replicas.used_by(process);
+        self.replication.replicas.leave(process);
         actions.extend(self.replication.decline(&self.requests.owners(), &self.nodes));
         (used, actions)
     }

@@ -1,19 +1,14 @@
 //! Copies of generations whose names another node owns.
 
 use super::mapped::Mapped;
-use super::pieces::Pieces;
 use super::runs::Runs;
-use super::shared::Shared;
 use super::twin::write_all;
-use super::{Away, Held, Key, Opens, Pushed, Sources, Then, Wants, shown};
+use super::{Away, Held, Key, Opens};
 use crate::areas::{Areas, Quiet};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
-use aggio_base::log;
-use aggio_base::log::Level;
 use aggio_base::os::{self};
-use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -100,6 +95,11 @@ impl Replicas {
         self.all.get_mut(&key)
     }
 
+    /// A replica, and the memory of all.
+    pub(crate) fn with_memory(&mut self, key: Key) -> Option<(&mut Replica, &mut Areas)> {
+        self.all.get_mut(&key).map(|replica| (replica, &mut self.areas))
+    }
+
     /// The copies of which a description that could write was closed.
     pub(crate) fn closed(&self) -> Vec<Key> {
         let closed = self.areas.closed();
@@ -109,12 +109,12 @@ impl Replicas {
 
     /// The copies that were written.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Replica)> {
-        self.all.iter().filter(|(_, copy)| copy.dirty)
+        self.all.iter().filter(|(_, copy)| copy.writing.dirty)
     }
 
     /// The copies that a process has written, or has open.
     pub(crate) fn used_by(&self, process: Process) -> BTreeSet<Key> {
-        let written = self.all.iter().filter(|(_, copy)| copy.writers.contains(&process));
+        let written = self.all.iter().filter(|(_, copy)| copy.writing.writers.contains(&process));
         written.map(|(key, _)| *key).chain(self.opens.of(process)).collect()
     }
 
@@ -176,36 +176,12 @@ impl Replicas {
             os::ftruncate(file.as_raw_fd(), size)?;
             Mapped::of(&file, true)
         });
-        let target = Some(filled.inspect_err(|_| self.areas.free(local))?);
-        let mut pieces = Pieces::new(size);
+        let target = filled.inspect_err(|_| self.areas.free(local))?;
+        let mut copy = Replica::new(local, path, away, target);
+        copy.opens = opens;
         if let Some(habit) = self.habits.get(&series(path)) {
-            pieces.expect(&habit.wanted);
+            copy.incoming.pieces.expect(&habit.wanted);
         }
-        let copy = Replica {
-            local,
-            path: path.clone(),
-            size,
-            target,
-            pieces,
-            sources: Sources::default(),
-            wanting: Vec::new(),
-            opens,
-            dirty: false,
-            writers: BTreeSet::new(),
-            cut: None,
-            waiting: Vec::new(),
-            gone: false,
-            shares: false,
-            granted: 0,
-            offered: false,
-            early: false,
-            pushed: Pushed::default(),
-            modified: None,
-            keeps: true,
-            written: Overlay::default(),
-            shared: is_renewed
-                .then(|| if away.early { Shared::early() } else { Shared::default() }),
-        };
         self.all.insert(key, copy);
         Ok(())
     }
@@ -234,7 +210,7 @@ impl Replicas {
         }
         if self.described.len() > DESCRIBED
             && let Some(key) = self.described.pop_front()
-            && self.all.get(&key).is_some_and(|copy| copy.is_unused() && copy.granted == 0)
+            && self.all.get(&key).is_some_and(|copy| copy.is_unused() && copy.writing.granted == 0)
         {
             self.give_up(key);
         }
@@ -285,19 +261,6 @@ impl Replicas {
         }
     }
 
-    /// All bytes of a copy have come: the opens that wait for them.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn is_there(&mut self, key: Key) -> io::Result<Vec<u64>> {
-        let Some(copy) = self.all.get_mut(&key) else { return Ok(Vec::new()) };
-        let waiting = std::mem::take(&mut copy.waiting);
-        if let Some(size) = copy.cut.take() {
-            self.areas.resize(copy.local, size)?;
-        }
-        Ok(waiting)
-    }
-
     /// Gives up what was offered by others than those that are still asked.
     pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>) {
         let is_left = |key: &Key, copy: &Replica| copy.offered && !asked.contains(&key.0);
@@ -319,13 +282,6 @@ impl Replicas {
         self.opens.leave(process).into_iter().for_each(|key| self.close(key));
     }
 
-    /// Whether it is of no use for an open that its owner has answered.
-    pub(crate) fn is_outdated(&self, key: Key, away: &Away) -> bool {
-        let old = self.all.get(&key).filter(|replica| replica.shared.is_some());
-        let is_old = |one: &Replica| one.is_gone() || !away.is_renewed();
-        old.is_some_and(|replica| is_old(replica) && !replica.can_be_renewed())
-    }
-
     /// Whether several nodes write it.
     pub(crate) fn is_shared(&self, key: Key) -> bool {
         self.all.get(&key).is_some_and(|replica| replica.shared.is_some())
@@ -335,38 +291,13 @@ impl Replicas {
     pub(crate) fn is_written(&self, key: Key) -> bool {
         let Some(replica) = self.all.get(&key) else { return false };
         let may_be_sent = replica.shared.is_some() || replica.is_whole();
-        replica.dirty && may_be_sent && self.is_quiet(key)
+        replica.writing.dirty && may_be_sent && self.is_quiet(key)
     }
 
     /// The processes that have written to it, if the owner is to get that now.
     pub(crate) fn writers(&self, key: Key) -> Option<&BTreeSet<Process>> {
-        let replica = self.all.get(&key).filter(|replica| replica.dirty)?;
-        (replica.shared.is_none() || self.is_quiet(key)).then_some(&replica.writers)
-    }
-
-    /// The owner gets all of it. Returns after how many opens for writing, and the series.
-    pub(crate) fn is_sent(&mut self, key: Key) -> Option<(u64, Series)> {
-        let replica = self.all.get_mut(&key)?;
-        replica.dirty = false;
-        replica.writers.clear();
-        Some((replica.granted, series(&replica.path)))
-    }
-
-    /// Takes all that waits for the owner.
-    pub(crate) fn abandon(&mut self, key: Key) -> (Vec<Then>, Vec<Wants>) {
-        let shared = self.all.get_mut(&key).and_then(|replica| replica.shared.as_mut());
-        shared.map(Shared::abandon).unwrap_or_default()
-    }
-
-    /// Its owner has ended; `text` says so. Returns whether written bytes are lost.
-    pub(crate) fn lose(&mut self, key: Key, text: &str) -> bool {
-        let replica = self.all.get(&key).filter(|replica| replica.dirty);
-        let lost = replica.map(|replica| shown(&replica.path));
-        self.opens.lose(key, if lost.is_some() { text } else { "" });
-        if let Some(path) = &lost {
-            log!(Level::Error, "agent: {path}: what was written is lost: {text}");
-        }
-        lost.is_some()
+        let replica = self.all.get(&key).filter(|replica| replica.writing.dirty)?;
+        (replica.shared.is_none() || self.is_quiet(key)).then_some(&replica.writing.writers)
     }
 
     /// The owner has given it up.
@@ -394,7 +325,7 @@ impl Replicas {
         let Some(copy) = self.all.get(&key).filter(|copy| !copy.offered) else { return };
         let series = series(&copy.path);
         if self.habits.len() < HABITS || self.habits.contains_key(&series) {
-            let (habit, pieces) = (self.habits.entry(series).or_default(), &copy.pieces);
+            let (habit, pieces) = (self.habits.entry(series).or_default(), &copy.incoming.pieces);
             habit.whole = pieces.are_all_wanted();
             if !pieces.wanted().is_empty() {
                 habit.wanted.clone_from(pieces.wanted());

@@ -1,13 +1,16 @@
 //! Bytes on their way here from the nodes that keep them.
 
-use super::Key;
+use super::{Action, Key, Message, differences};
 use crate::protocol::bad;
 use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
-use aggio_link::Peer;
+use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
 use std::io;
+
+/// Places in one message, at most.
+const PLACES: usize = 200_000;
 
 /// The destination of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,43 @@ impl Takes {
         }
         self.all.insert(self.last, Take { target, ranges, left });
         self.last
+    }
+
+    /// Requests parts of ranges, from each node once for all of its own: those that it keeps for the
+    /// owner with these words.
+    pub(crate) fn request(
+        &mut self,
+        target: Target,
+        owner: &str,
+        ranges: Vec<Extent>,
+        parts: &[Part],
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if parts.is_empty() {
+            return actions;
+        }
+        let mut of_nodes = BTreeMap::<(Peer, Area), Vec<Extent>>::new();
+        for part in parts.iter().filter(|part| !part.pushed) {
+            of_nodes.entry((part.peer, part.area)).or_default().push(part.extent);
+        }
+        let tag = self.begin(target, ranges, parts);
+        for ((peer, area), mut places) in of_nodes {
+            places.sort_unstable_by_key(|place| place.offset);
+            let take = |places| {
+                let take = Message::Take { tag, owner: owner.to_owned(), area };
+                (take, Body::Bytes(differences::places(places)))
+            };
+            let all: Vec<(Message, Body)> = places.chunks(PLACES).map(take).collect();
+            self.sent += all.len() as u64;
+            actions.push(Action::Take(tag, peer, all));
+        }
+        actions
+    }
+
+    /// The connection with a node has ended: the bytes that it was to send do not come.
+    pub(crate) fn lose(&self, peer: Peer, text: &str) -> Vec<Action> {
+        let lost = self.of(peer).into_iter();
+        lost.map(|tag| Action::Lost(tag, peer, text.to_owned())).collect()
     }
 
     /// The destination of these bytes, if they were requested from `peer`.

@@ -49,12 +49,12 @@ impl Replicas {
         let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.early) else {
             return Ok(false);
         };
-        found.into_iter().for_each(|found| _ = copy.sources.note(found.clone()));
+        found.into_iter().for_each(|found| _ = copy.incoming.sources.note(found.clone()));
         let is_from = |(place, peer, report): (Extent, Peer, u64)| {
-            are_from(&copy.sources, key, (place, peer, report), words(peer))
+            are_from(&copy.incoming.sources, key, (place, peer, report), words(peer))
         };
         // Bytes on their way are written to the mapping, which must not reach behind the file.
-        if size < copy.size || !copy.pushed.all().all(is_from) {
+        if size < copy.size || !copy.incoming.pushed.all().all(is_from) {
             self.give_up(key);
             return Ok(false);
         }
@@ -64,7 +64,7 @@ impl Replicas {
             let file = self.areas.open(copy.local, true, true, false)?;
             os::ftruncate(file.as_raw_fd(), size)?;
             copy.target = Some(Mapped::of(&file, true)?);
-            copy.pieces.grow(size);
+            copy.incoming.pieces.grow(size);
         }
         Ok(true)
     }
@@ -88,13 +88,13 @@ impl Replicas {
     /// if others have it open, or it is not complete.
     pub(crate) fn was_read(&self, key: Key) -> Option<(Vec<Extent>, Template)> {
         let copy = self.all.get(&key)?;
-        let is_last = copy.opens == 1 && copy.granted == 0;
+        let is_last = copy.opens == 1 && copy.writing.granted == 0;
         if !is_last || copy.early || copy.shared.is_some() {
             return None;
         }
-        let wanted = match copy.pieces.are_all_wanted() {
+        let wanted = match copy.incoming.pieces.are_all_wanted() {
             true => vec![Extent::new(0, copy.size)],
-            false => copy.pieces.bytes_of(copy.pieces.wanted()),
+            false => copy.incoming.pieces.bytes_of(copy.incoming.pieces.wanted()),
         };
         let mode = self.areas.stat(copy.local, 0).map_or(0o600, |stat| stat.mode & 0o7777);
         let (path, size, area) = (copy.path.clone(), copy.size, key.1);

@@ -1,6 +1,7 @@
 //! Copies that get what the owner has and send what was written here, while the file is written.
 
 use super::{Replica, Replicas};
+use crate::areas::Areas;
 use crate::peers::Key;
 use crate::peers::shared::{Shared, Step};
 use crate::peers::twin::grow;
@@ -9,44 +10,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 impl Replicas {
-    /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
-    /// mapped.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn cut(&mut self, key: Key, size: u64) -> io::Result<()> {
-        let Some(copy) = self.all.get_mut(&key) else { return Ok(()) };
-        copy.written.take(Extent::between(size, u64::MAX));
-        if let Some(shared) = &mut copy.shared {
-            shared.cut(size)?;
-        }
-        copy.cut = (!copy.is_whole()).then_some(size);
-        if copy.cut.is_some() { Ok(()) } else { self.areas.resize(copy.local, size) }
-    }
-
-    /// As [`Shared::begin_empty`], for a copy that has the size of the owner's file by that.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn begin_empty(&mut self, key: Key, size: u64) -> io::Result<bool> {
-        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.granted <= 1) else {
-            return Ok(false);
-        };
-        let Some(shared) = &mut copy.shared else { return Ok(false) };
-        if !shared.begin_empty(size)? {
-            return Ok(false);
-        }
-        grow(self.areas.open(copy.local, true, true, false)?.as_raw_fd(), size)?;
-        Ok(true)
-    }
-
     /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
     /// nothing was written here that the owner does not have or get.
     pub(crate) fn share(&mut self, key: Key) -> bool {
         let Some(copy) = self.all.get_mut(&key) else { return false };
         copy.shares = false;
         copy.shared.get_or_insert_default();
-        if copy.dirty {
+        if copy.writing.dirty {
             return true;
         }
         // What it has is soon not all of it.
@@ -71,19 +41,55 @@ impl Replicas {
         }
     }
 
+    /// The copies that several nodes write.
+    pub(crate) fn shared(&self) -> Vec<Key> {
+        let is_it = |copy: &Replica| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
+        self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
+    }
+}
+
+impl Replica {
+    /// Lets a copy have so many bytes, if need be as soon as all have come: until then they are
+    /// mapped.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn cut(&mut self, size: u64, areas: &mut Areas) -> io::Result<()> {
+        self.writing.written.take(Extent::between(size, u64::MAX));
+        if let Some(shared) = &mut self.shared {
+            shared.cut(size)?;
+        }
+        self.cut = (!self.is_whole()).then_some(size);
+        if self.cut.is_some() { Ok(()) } else { areas.resize(self.local, size) }
+    }
+
+    /// As [`Shared::begin_empty`], for a copy that has the size of the owner's file by that.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn begin_empty(&mut self, size: u64, areas: &Areas) -> io::Result<bool> {
+        let may_be = self.writing.granted <= 1;
+        let Some(shared) = self.shared.as_mut().filter(|_| may_be) else { return Ok(false) };
+        if !shared.begin_empty(size)? {
+            return Ok(false);
+        }
+        grow(areas.open(self.local, true, true, false)?.as_raw_fd(), size)?;
+        Ok(true)
+    }
+
     /// What is to be done next with a copy that several nodes write.
     ///
     /// # Errors
     /// The system's.
-    pub(crate) fn step(&mut self, key: Key, has_room: bool) -> io::Result<Step> {
-        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.is_whole()) else {
+    pub(crate) fn step(&mut self, key: Key, has_room: bool, areas: &Areas) -> io::Result<Step> {
+        let is_whole = self.is_whole();
+        let Some(shared) = self.shared.as_mut().filter(|_| is_whole) else {
             return Ok(Step::Nothing);
         };
-        let Some(shared) = &mut copy.shared else { return Ok(Step::Nothing) };
-        let file = self.areas.open(copy.local, true, false, false)?;
+        let file = areas.open(self.local, true, false, false)?;
         let step = shared.step(key, file.as_raw_fd(), has_room)?;
-        if matches!(step, Step::Renewed(_)) && copy.granted == 0 {
-            let file = self.areas.open(copy.local, true, true, false)?;
+        if matches!(step, Step::Renewed(_)) && self.writing.granted == 0 {
+            let file = areas.open(self.local, true, true, false)?;
             grow(file.as_raw_fd(), shared.size())?;
         }
         Ok(step)
@@ -93,11 +99,9 @@ impl Replicas {
     ///
     /// # Errors
     /// Nobody has asked; the system's.
-    pub(crate) fn looked(&mut self, key: Key, size: u64) -> io::Result<()> {
-        let (all, areas) = (&mut self.all, &mut self.areas);
-        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
-        let (only_reads, local) = (copy.granted == 0, copy.local);
-        let Some(shared) = &mut copy.shared else { return Ok(()) };
+    pub(crate) fn looked(&mut self, size: u64, areas: &mut Areas) -> io::Result<()> {
+        let (only_reads, local) = (self.writing.granted == 0, self.local);
+        let Some(shared) = &mut self.shared else { return Ok(()) };
         if only_reads && shared.size() > size {
             // Its writer has cut the file: only nodes that write it were told.
             shared.cut(size)?;
@@ -114,17 +118,9 @@ impl Replicas {
     ///
     /// # Errors
     /// Nobody has asked; the system's.
-    pub(crate) fn renewed(&mut self, key: Key, news: (u64, Option<&[u8]>)) -> io::Result<()> {
-        let (all, areas) = (&mut self.all, &self.areas);
-        let Some(copy) = all.get_mut(&key) else { return Ok(()) };
-        let (shared, local) = (copy.shared.as_mut(), copy.local);
+    pub(crate) fn put(&mut self, news: (u64, Option<&[u8]>), areas: &Areas) -> io::Result<()> {
+        let (shared, local) = (self.shared.as_mut(), self.local);
         shared
             .map_or(Ok(()), |shared| shared.renewed(news, || areas.open(local, true, true, false)))
-    }
-
-    /// The copies that several nodes write.
-    pub(crate) fn shared(&self) -> Vec<Key> {
-        let is_it = |copy: &Replica| copy.shared.as_ref().is_some_and(|shared| !shared.is_idle());
-        self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 }

@@ -1,18 +1,20 @@
 //! One copy: its memory, which bytes of it have come, and who has it open.
 
+use crate::areas::Areas;
 use crate::peers::mapped::Mapped;
 use crate::peers::pieces::Pieces;
 use crate::peers::shared::Shared;
-use crate::peers::{Pushed, Sources};
-
-use crate::peers::Action;
+use crate::peers::{
+    Action, Agents, Away, Kept, Key, Part, Pushed, Sources, Subscriptions, Then, Wants, Where,
+};
 use crate::protocol::Reply;
-use crate::registry::{Area, Path, Process};
-use aggio_base::Extent;
+use crate::registry::{Area, Path, Process, Series, series};
 use aggio_base::overlay::Overlay;
-use aggio_link::Span;
-use std::collections::BTreeSet;
+use aggio_base::{Extent, os};
+use aggio_link::{Peer, Span};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A program that waits for bytes of a copy.
 #[derive(Debug)]
@@ -21,57 +23,251 @@ pub(crate) struct Wanting {
     pub(crate) extents: Vec<Extent>,
 }
 
-/// One copy.
-pub(crate) struct Replica {
-    pub(super) local: Area,
-    pub(crate) path: Path,
-    pub(super) size: u64,
-    /// What is filled, while it is.
-    pub(super) target: Option<Mapped>,
+/// The bytes of a replica that are to come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
     pub(super) pieces: Pieces,
     /// The nodes that have its bytes.
     pub(crate) sources: Sources,
-    /// Programs that wait for a part of it.
+    /// Bytes that other nodes send without a request.
+    pub(crate) pushed: Pushed,
+}
+
+/// Programs that wait for bytes of a replica.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    /// Programs that wait for a part.
     pub(crate) wanting: Vec<Wanting>,
-    /// Opens of this node.
-    pub(crate) opens: u32,
+    /// Opens that wait for all bytes.
+    pub(crate) waiting: Vec<u64>,
+}
+
+/// Bytes of a replica that programs of this node write.
+#[derive(Debug)]
+pub(crate) struct Writing {
     /// It was opened for writing since it was last sent.
     pub(crate) dirty: bool,
     /// Processes that had it open for writing since then.
     pub(crate) writers: BTreeSet<Process>,
+    /// How often it was opened for writing.
+    pub(crate) granted: u64,
+    /// Written bytes stay on this node: all programs say which bytes that is.
+    pub(crate) keeps: bool,
+    /// Extents that they have written and the owner does not know.
+    pub(crate) written: Overlay<()>,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        let (writers, written) = (BTreeSet::new(), Overlay::default());
+        Self { dirty: false, writers, granted: 0, keeps: true, written }
+    }
+}
+
+/// One replica.
+pub(crate) struct Replica {
+    pub(super) local: Area,
+    pub(crate) path: Path,
+    pub(super) size: u64,
+    /// The memory that is filled, while it is.
+    pub(super) target: Option<Mapped>,
+    pub(crate) incoming: Incoming,
+    pub(crate) waits: Waits,
+    pub(crate) writing: Writing,
+    /// Opens of this node.
+    pub(crate) opens: u32,
     /// It is to be cut to so many bytes when all have come.
     pub(super) cut: Option<u64>,
-    /// Opens that wait for its bytes.
-    pub(crate) waiting: Vec<u64>,
     /// It is of no use when nobody has it open any more.
     pub(super) gone: bool,
     /// It is to be written by programs of other nodes as well, when its bytes have come.
     pub(crate) shares: bool,
-    /// How often it was opened for writing.
-    pub(crate) granted: u64,
     /// Programs of other nodes write it as well.
     pub(crate) shared: Option<Shared>,
     /// Nobody has opened it; its owner expects that somebody will.
     pub(crate) offered: bool,
     /// Other nodes send its bytes, and its owner has not told yet that it is complete.
     pub(super) early: bool,
-    /// Bytes that other nodes send without a request.
-    pub(crate) pushed: Pushed,
     /// When the file was modified last, if a program has asked.
     pub(super) modified: Option<(i64, i64)>,
-    /// What is written stays on this node: all programs say which bytes that is.
-    pub(crate) keeps: bool,
-    /// Extents that they have written and the owner does not know.
-    pub(crate) written: Overlay<()>,
 }
 
 impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Copy({} bytes, {:?})", self.size, self.pieces)
+        write!(f, "Copy({} bytes, {:?})", self.size, self.incoming.pieces)
     }
 }
 
 impl Replica {
+    /// One of a file with the attributes of `away`, in the memory `local`.
+    pub(super) fn new(local: Area, path: &Path, away: &Away, target: Mapped) -> Self {
+        let size = if away.is_renewed() { 0 } else { away.size };
+        let (sources, pushed) = (Sources::default(), Pushed::default());
+        let shared = || if away.early { Shared::early() } else { Shared::default() };
+        Self {
+            local,
+            path: path.clone(),
+            size,
+            target: Some(target),
+            incoming: Incoming { pieces: Pieces::new(size), sources, pushed },
+            waits: Waits::default(),
+            writing: Writing::default(),
+            opens: 0,
+            cut: None,
+            gone: false,
+            shares: false,
+            shared: away.is_renewed().then(shared),
+            offered: false,
+            early: false,
+            modified: None,
+        }
+    }
+
+    /// Whether it is of no use for an open that its owner has answered.
+    pub(crate) fn is_outdated(&self, away: &Away) -> bool {
+        let is_old = self.is_gone() || !away.is_renewed();
+        self.shared.is_some() && is_old && !self.can_be_renewed()
+    }
+
+    /// The owner gets all of it. Returns after how many opens for writing, and the series.
+    pub(crate) fn is_sent(&mut self) -> (u64, Series) {
+        self.writing.dirty = false;
+        self.writing.writers.clear();
+        (self.writing.granted, series(&self.path))
+    }
+
+    /// Takes all that waits for the owner.
+    pub(crate) fn abandon(&mut self) -> (Vec<Then>, Vec<Wants>) {
+        self.shared.as_mut().map(Shared::abandon).unwrap_or_default()
+    }
+
+    /// The owner has ended: programs that wait for it get an error.
+    pub(crate) fn fail_all(&mut self, error: &io::Error) -> Vec<Action> {
+        let (then, wants) = self.abandon();
+        let asked = then.into_iter().filter_map(|then| match then {
+            Then::Ask(asked) => Some(asked.link),
+            _ => None,
+        });
+        // Opens have tickets, and all of these fail.
+        let again = wants.into_iter().filter_map(|wants| match wants {
+            Wants::Again(asked) | Wants::Answer(asked, _) => Some(asked.link),
+            Wants::Pieces(link) => Some(link),
+            Wants::Open(_) | Wants::All => None,
+        });
+        let wanting = std::mem::take(&mut self.waits.wanting).into_iter().map(|one| one.link);
+        let links = asked.chain(again).chain(wanting);
+        links.map(|link| Action::Reply(link, Reply::from(error))).collect()
+    }
+
+    /// A program of this replica with the number `key` gets what the owner had.
+    pub(crate) fn renewed(&mut self, key: Key, wants: Wants) -> Option<Action> {
+        Some(match wants {
+            Wants::Open(ticket) => Action::HandOver(ticket),
+            Wants::Again(asked) => Action::Ask(key.0, asked),
+            Wants::Answer(asked, reply) => {
+                if let (Some(shared), Reply::Records(Some((records, _)))) =
+                    (&mut self.shared, &reply)
+                {
+                    shared.has_records(*records);
+                }
+                Action::Reply(asked.link, reply)
+            }
+            Wants::Pieces(link) => Action::Reply(link, Reply::Done),
+            Wants::All => return None,
+        })
+    }
+
+    /// The owner names nodes that have parts. Returns actions for programs whose bytes are nowhere.
+    pub(crate) fn hear_where(&mut self, found: Where) -> Vec<Action> {
+        let is_new = self.incoming.sources.note(found);
+        let lost = if is_new { Vec::new() } else { self.incoming.sources.give_up() };
+        let error = io::Error::other("the owner does not know where its bytes are");
+        self.lose(&lost, &error)
+    }
+
+    /// The parts of `extent` that are to come from a node, which has them under a number: none that
+    /// it has pushed already. `announced` says whether the node has announced them to its
+    /// subscribers. The replica has the number `key`.
+    pub(crate) fn parts_from(
+        &self,
+        key: Key,
+        extent: Extent,
+        (peer, area, announced): (Peer, Area, bool),
+        subscriptions: &Subscriptions,
+    ) -> Vec<Part> {
+        let asked = Part { extent, peer, area, pushed: false };
+        if area != key.1 || self.shared.is_some() {
+            return vec![asked];
+        }
+        if let Some(missing) = self.incoming.pushed.missing(extent, peer) {
+            let coming = missing.into_iter();
+            return coming.map(|extent| Part { extent, pushed: true, ..asked }).collect();
+        }
+        let route = (peer, key.0, series(&self.path));
+        let pushed = announced && subscriptions.promises(&route, area, extent);
+        vec![Part { pushed, ..asked }]
+    }
+
+    /// The parts of `wanted` that other nodes wrote to this generation, by the nodes.
+    pub(crate) fn places_of(
+        &self,
+        key: Key,
+        wanted: &[Extent],
+        agents: &dyn Agents,
+    ) -> BTreeMap<Peer, Vec<Extent>> {
+        let mut places = BTreeMap::<Peer, Vec<Extent>>::new();
+        let (own, sources) = (agents.own(), &self.incoming.sources);
+        for (part, node) in wanted.iter().flat_map(|range| sources.of(*range)) {
+            let peer = match node.map(|node| sources.node(node)) {
+                None => Some(key.0),
+                Some(Some(node)) if node.words != own && node.area == key.1 => {
+                    agents.known(&node.words)
+                }
+                _ => None,
+            };
+            let Some(peer) = peer else { continue };
+            let places = places.entry(peer).or_default();
+            match places.last_mut().filter(|last| last.end() == part.offset) {
+                Some(last) => last.len += part.len,
+                None => places.push(part),
+            }
+        }
+        places
+    }
+
+    /// Takes the extents that programs have reported since the last call; with a file if the bytes
+    /// stay here.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn take_written(&mut self, areas: &Areas) -> io::Result<(Kept, Option<OwnedFd>)> {
+        let written = std::mem::take(&mut self.writing.written);
+        let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
+        if !self.writing.keeps {
+            return Ok((Kept::No(extents), None));
+        }
+        if extents.is_empty() {
+            return Ok((Kept::Here(extents), None));
+        }
+        let file = areas.open(self.local, true, false, false)?;
+        let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
+        extents.iter_mut().for_each(|extent| *extent = extent.intersect(whole));
+        extents.retain(|extent| !extent.is_empty());
+        Ok((Kept::Here(extents), Some(file)))
+    }
+
+    /// All bytes have come: the opens that wait for them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn is_there(&mut self, areas: &mut Areas) -> io::Result<Vec<u64>> {
+        let waiting = std::mem::take(&mut self.waits.waiting);
+        if let Some(size) = self.cut.take() {
+            areas.resize(self.local, size)?;
+        }
+        Ok(waiting)
+    }
+
     /// The number of its memory.
     pub(crate) fn local(&self) -> Area {
         self.local
@@ -94,72 +290,72 @@ impl Replica {
 
     /// Whether its readers can get what its owner has now, and nothing was written here.
     pub(crate) fn can_be_renewed(&self) -> bool {
-        self.shared.is_some() && !self.gone && self.granted == 0
+        self.shared.is_some() && !self.gone && self.writing.granted == 0
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.pieces.are_all_there()
+        self.incoming.pieces.are_all_there()
     }
 
     /// Whether nobody has it open or waits for it, and its owner has what was written.
     pub(super) fn is_unused(&self) -> bool {
         let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_sent = !self.dirty && !self.shares && is_idle;
-        self.opens == 0 && self.waiting.is_empty() && is_sent
+        let is_sent = !self.writing.dirty && !self.shares && is_idle;
+        self.opens == 0 && self.waits.waiting.is_empty() && is_sent
     }
 
     /// A process has it open for writing; whether it says what it writes, and that stays here.
     pub(crate) fn is_written_by(&mut self, process: Process, keeps: bool) {
-        if self.keeps
+        if self.writing.keeps
             && !keeps
             && let Some(shared) = &mut self.shared
         {
             shared.settle();
         }
-        self.keeps &= keeps;
-        self.dirty = true;
-        self.granted += 1;
-        self.writers.insert(process);
+        self.writing.keeps &= keeps;
+        self.writing.dirty = true;
+        self.writing.granted += 1;
+        self.writing.writers.insert(process);
     }
 
     /// The ranges that are to be asked for now.
     pub(crate) fn next(&mut self) -> Vec<Extent> {
-        self.pieces.ask_all()
+        self.incoming.pieces.ask_all()
     }
 
     /// All of it is to come.
     pub(crate) fn want_all(&mut self) {
-        self.pieces.want_all();
+        self.incoming.pieces.want_all();
     }
 
     /// A program wants these bytes, which are not all there.
     pub(crate) fn want(&mut self, wanting: Wanting) {
-        wanting.extents.iter().for_each(|extent| self.pieces.want(*extent));
-        self.wanting.push(wanting);
+        wanting.extents.iter().for_each(|extent| self.incoming.pieces.want(*extent));
+        self.waits.wanting.push(wanting);
     }
 
     /// A program reads these bytes.
     pub(crate) fn note_wanted(&mut self, extents: &[Extent]) {
-        extents.iter().for_each(|extent| self.pieces.note_wanted(*extent));
+        extents.iter().for_each(|extent| self.incoming.pieces.note_wanted(*extent));
     }
 
     /// A program will want these bytes soon.
     pub(crate) fn expect(&mut self, extent: Extent) {
-        self.pieces.want_later(extent);
+        self.incoming.pieces.want_later(extent);
     }
 
     /// Whether all these bytes are there.
     pub(crate) fn has(&self, extents: &[Extent]) -> bool {
-        extents.iter().all(|extent| self.pieces.have(*extent))
+        extents.iter().all(|extent| self.incoming.pieces.have(*extent))
     }
 
     /// These bytes do not come: the connections of programs that have waited for any of them.
     fn fail(&mut self, range: Extent) -> Vec<u64> {
-        self.pieces.fail(range);
+        self.incoming.pieces.fail(range);
         let is_hit = |one: &mut Wanting| {
             one.extents.iter().any(|extent| !extent.intersect(range).is_empty())
         };
-        self.wanting.extract_if(.., is_hit).map(|one| one.link).collect()
+        self.waits.wanting.extract_if(.., is_hit).map(|one| one.link).collect()
     }
 
     /// These ranges do not come: actions for the programs that have waited for them, and all opens.
@@ -170,14 +366,8 @@ impl Replica {
         let links: Vec<u64> = ranges.iter().flat_map(|range| self.fail(*range)).collect();
         let failed = Reply::Failed(libc::EIO, error.to_string());
         let links = links.into_iter().map(|link| Action::Reply(link, failed.clone()));
-        let tickets = std::mem::take(&mut self.waiting).into_iter();
+        let tickets = std::mem::take(&mut self.waits.waiting).into_iter();
         links.chain(tickets.map(|ticket| Action::Withdraw(ticket, failed.clone()))).collect()
-    }
-
-    /// The owner has ended: actions for the programs that have waited for bytes.
-    pub(crate) fn fail_wanting(&mut self, error: &io::Error) -> Vec<Action> {
-        let wanting = std::mem::take(&mut self.wanting).into_iter();
-        wanting.map(|one| Action::Reply(one.link, Reply::from(error))).collect()
     }
 
     /// So many bytes have come, from `offset` on: the connections of programs that have waited for
@@ -186,12 +376,12 @@ impl Replica {
     /// # Errors
     /// Nobody has asked for them.
     pub(crate) fn come(&mut self, offset: u64, len: u64) -> io::Result<Vec<u64>> {
-        self.pieces.come(offset, len)?;
+        self.incoming.pieces.come(offset, len)?;
         if self.is_whole() {
             self.target = None;
         }
-        let pieces = &self.pieces;
+        let pieces = &self.incoming.pieces;
         let has = |one: &mut Wanting| one.extents.iter().all(|extent| pieces.have(*extent));
-        Ok(self.wanting.extract_if(.., has).map(|one| one.link).collect())
+        Ok(self.waits.wanting.extract_if(.., has).map(|one| one.link).collect())
     }
 }

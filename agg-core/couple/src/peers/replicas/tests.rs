@@ -37,12 +37,14 @@ fn a_copy_that_nobody_uses_makes_room_for_the_next_of_its_name() {
 
 #[test]
 fn a_copy_stays_until_its_owner_knows_what_was_written() {
-    let written = |replicas: &mut Replicas, key| replicas.get_mut(key).unwrap().dirty = true;
+    let written =
+        |replicas: &mut Replicas, key| replicas.get_mut(key).unwrap().writing.dirty = true;
     assert_eq!(left_after(written), [10, 11]);
 }
 
 #[test]
 fn a_copy_stays_while_an_open_waits_for_its_bytes() {
-    let awaited = |replicas: &mut Replicas, key| replicas.get_mut(key).unwrap().waiting.push(3);
+    let awaited =
+        |replicas: &mut Replicas, key| replicas.get_mut(key).unwrap().waits.waiting.push(3);
     assert_eq!(left_after(awaited), [10, 11]);
 }

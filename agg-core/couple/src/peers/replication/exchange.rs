@@ -5,12 +5,11 @@
 use super::{
     Action, Body, Extent, Kept, Key, Message, Peer, Replication, data_extents, differences,
 };
-use crate::peers::{Asked, Step, Then, Wants};
+use crate::peers::{Asked, Replica, Step, Then, Wants};
 use crate::protocol::{Before, Reply, Request};
 use crate::records::News;
 use crate::registry::Process;
 use aggio_base::os;
-use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -46,9 +45,9 @@ impl Replication {
         let asked = Asked { link, process, request: make(held.theirs, number) };
         let mut replica = self.replicas.get_mut(held.key);
         if let (Some(replica), Request::Resize(_, size)) = (&mut replica, &request) {
-            replica.written.take(Extent::between(*size, u64::MAX));
+            replica.writing.written.take(Extent::between(*size, u64::MAX));
         }
-        let keeps = replica.as_ref().is_some_and(|replica| replica.keeps);
+        let keeps = replica.as_ref().is_some_and(|replica| replica.writing.keeps);
         let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
             if matches!(request, Request::Renew(_) | Request::Resize(..)) {
                 // The bytes are on this node only, or change no more.
@@ -98,7 +97,7 @@ impl Replication {
             Request::ChildLost(_) => Request::ChildLost(held.theirs),
             Request::Wrote(_, extents) => {
                 if let Some(replica) = self.replicas.get_mut(held.key) {
-                    extents.iter().for_each(|extent| replica.written.join(*extent, ()));
+                    extents.iter().for_each(|extent| replica.writing.written.join(*extent, ()));
                 }
                 Request::Wrote(held.theirs, Vec::new())
             }
@@ -155,12 +154,18 @@ impl Replication {
     /// Sends the owner the bytes that were written to a replica, or their extents if the bytes stay
     /// here. `then` follows.
     fn push(&mut self, key: Key, then: Then) -> Vec<Action> {
-        let kept = match self.keep(key) {
+        let Some((replica, areas)) = self.replicas.with_memory(key) else { return Vec::new() };
+        let kept = replica.take_written(areas).and_then(|(kept, file)| {
+            if let (Kept::Here(extents), Some(file)) = (&kept, file) {
+                self.keeps.keep(key, file, extents)?;
+            }
+            Ok(kept)
+        });
+        let kept = match kept {
             Ok(kept) => kept,
             Err(error) => return vec![Action::Broken(key, error)],
         };
-        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
-        let Some(shared) = shared else { return Vec::new() };
+        let Some(shared) = &mut replica.shared else { return Vec::new() };
         match kept {
             Kept::No(reported) => {
                 shared.report(&reported);
@@ -184,7 +189,7 @@ impl Replication {
         if replica.shared.is_none() {
             return self.keep_all(key).unwrap_or_else(|error| vec![Action::Broken(key, error)]);
         }
-        let granted = replica.granted;
+        let granted = replica.writing.granted;
         let mut actions = self.push(key, Then::Stored(granted));
         actions.push(Action::Work(key));
         actions
@@ -197,7 +202,8 @@ impl Replication {
         let size = os::fstat(file.as_raw_fd())?.st_size.unsigned_abs();
         let extents = data_extents(file.as_raw_fd())?;
         self.keeps.keep(key, file, &extents)?;
-        let Some((granted, series)) = self.replicas.is_sent(key) else { return Ok(Vec::new()) };
+        let Some(replica) = self.replicas.get_mut(key) else { return Ok(Vec::new()) };
+        let (granted, series) = replica.is_sent();
         // The owner has no other bytes: all between the extents are holes.
         let mut messages: Vec<(Message, Body)> =
             [0, size].map(|size| (Message::Size(key.1, size, true), Body::None)).into();
@@ -210,16 +216,19 @@ impl Replication {
     /// The next step of the messages to the owner of a replica; `None` if there is nothing to do.
     /// `has_room` tells whether the link takes more. Returns the actions of the step, too.
     pub(crate) fn step(&mut self, key: Key, has_room: bool) -> Option<Vec<Action>> {
-        Some(match self.replicas.step(key, has_room) {
+        let found = self.replicas.with_memory(key);
+        let step = found.map(|(replica, areas)| replica.step(key, has_room, areas));
+        Some(match step.unwrap_or(Ok(Step::Nothing)) {
             Ok(Step::Nothing) => {
                 self.replicas.give_up_if_over(key);
                 return None;
             }
             Ok(Step::Say(all)) => vec![Action::Send(key, all)],
             Ok(Step::Sent(then)) => then.into_iter().map(|then| self.sent(key, then)).collect(),
-            Ok(Step::Renewed(wants)) => {
-                wants.into_iter().filter_map(|wants| self.renewed(key, wants)).collect()
-            }
+            Ok(Step::Renewed(wants)) => match self.replicas.get_mut(key) {
+                Some(one) => wants.into_iter().filter_map(|all| one.renewed(key, all)).collect(),
+                None => Vec::new(),
+            },
             Ok(Step::Ask(asked)) => vec![Action::Ask(key.0, asked)],
             Err(error) => vec![Action::Broken(key, error)],
         })
@@ -238,49 +247,87 @@ impl Replication {
         }
     }
 
-    /// The processes that have written all that the owner has of a replica since so many opens;
-    /// `None` if they may write more.
-    pub(crate) fn writers(&self, key: Key, granted: u64) -> Option<BTreeSet<Process>> {
-        let is_all = |granted_now| granted_now == granted;
-        let replica = self.replicas.get(key).filter(|one| one.dirty && is_all(one.granted))?;
-        self.replicas.is_quiet(key).then(|| replica.writers.clone())
-    }
-
     /// The owner has all of a replica.
     pub(crate) fn stored(&mut self, key: Key) -> Vec<Action> {
-        let Some((granted, series)) = self.replicas.is_sent(key) else { return Vec::new() };
+        let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
+        let (granted, series) = replica.is_sent();
         self.replicas.retire(key);
         let stored = Message::Stored(key.1, granted, series.clone());
         vec![Action::Say(key.0, stored, Body::None), Action::Push(key, series)]
     }
 
-    /// A replica has the bytes that the owner had.
-    fn renewed(&mut self, key: Key, wants: Wants) -> Option<Action> {
-        Some(match wants {
-            Wants::Open(ticket) => Action::HandOver(ticket),
-            Wants::Again(asked) => Action::Ask(key.0, asked),
-            Wants::Answer(asked, reply) => {
-                let shared = self.replicas.get_mut(key).and_then(|one| one.shared.as_mut());
-                if let (Some(shared), Reply::Records(Some((records, _)))) = (shared, &reply) {
-                    shared.has_records(*records);
-                }
-                Action::Reply(asked.link, reply)
+    /// Handles a message of the owner of a file that several nodes write, or that readers may have
+    /// before it is complete.
+    ///
+    /// # Errors
+    /// As [`hear`](Self::hear).
+    pub(super) fn hear_exchange(
+        &mut self,
+        peer: Peer,
+        message: &Message,
+        body: &[u8],
+    ) -> io::Result<Vec<Action>> {
+        let (Message::Share(area)
+        | Message::News(area)
+        | Message::Gather(area, ..)
+        | Message::Cut(area, _)
+        | Message::Looked(area, _)
+        | Message::Same(area, _)
+        | Message::Data(area, _)) = *message
+        else {
+            return Err(io::Error::other("it is of no known kind"));
+        };
+        let key = (peer, area);
+        let found = self.replicas.with_memory(key);
+        match (message, found) {
+            (Message::Share(_), _) => return Ok(self.share(key)),
+            (Message::News(_), found) => {
+                let replica = found.map(|(replica, _)| replica).filter(|one| !one.is_gone());
+                let Some(shared) = replica.and_then(|one| one.shared.as_mut()) else {
+                    return Ok(Vec::new());
+                };
+                // Programs with an open file do not ask for other bytes than before.
+                shared.renew(Wants::All);
             }
-            Wants::Pieces(link) => Action::Reply(link, Reply::Done),
-            Wants::All => return None,
-        })
+            (Message::Gather(_, head, from), found) => {
+                let Some(shared) = found.and_then(|(replica, _)| replica.shared.as_mut()) else {
+                    // All was sent.
+                    return Ok(vec![Action::Say(peer, Message::Shared(area), Body::None)]);
+                };
+                shared.push_news(News { head: *head, from: *from }, Then::Shared);
+            }
+            (Message::Cut(_, size), found) => {
+                found.map_or(Ok(()), |(replica, areas)| replica.cut(*size, areas))?;
+                return Ok(vec![Action::Say(peer, Message::IsCut(area), Body::None)]);
+            }
+            (Message::Looked(_, size), Some((replica, areas))) => replica.looked(*size, areas)?,
+            (Message::Same(_, offset), Some((replica, areas))) => {
+                replica.put((*offset, None), areas)?;
+            }
+            (Message::Data(_, offset), Some((replica, areas))) => {
+                replica.put((*offset, Some(body)), areas)?;
+            }
+            _ => {}
+        }
+        Ok(vec![Action::Work(key)])
     }
 
     /// Another node writes a file that was written here alone.
     pub(super) fn share(&mut self, key: Key) -> Vec<Action> {
-        match self.replicas.get_mut(key) {
+        if let Some(replica) = self.replicas.get_mut(key).filter(|replica| !replica.is_whole()) {
             // Its bytes are on their way.
-            Some(replica) if !replica.is_whole() => {
-                replica.shares = true;
-                Vec::new()
-            }
-            _ => self.begin_sharing(key),
+            replica.shares = true;
+            return Vec::new();
         }
+        if !self.replicas.share(key) {
+            return vec![Action::Say(key.0, Message::Shared(key.1), Body::None)];
+        }
+        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
+        let Some(shared) = shared else { return vec![Action::Work(key)] };
+        shared.push(Then::Shared);
+        // The differences that are sent are those from nothing.
+        let size = Message::Size(key.1, 0, true);
+        vec![Action::Say(key.0, size, Body::None), Action::Work(key)]
     }
 
     /// The same when its bytes are there.
@@ -291,25 +338,15 @@ impl Replication {
         }
     }
 
-    fn begin_sharing(&mut self, key: Key) -> Vec<Action> {
-        if !self.replicas.share(key) {
-            return vec![Action::Say(key.0, Message::Shared(key.1), Body::None)];
-        }
-        let replica = self.replicas.get_mut(key);
-        let mut actions = Vec::new();
-        if let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) {
-            shared.push(Then::Shared);
-            // The differences that are sent are those from nothing.
-            actions.push(Action::Say(key.0, Message::Size(key.1, 0, true), Body::None));
-        }
-        actions.push(Action::Work(key));
-        actions
-    }
-
     /// The owner has opened a file for a program of this node that programs of others write, too.
     /// If the program fetches its bytes, `size` is that of the file.
     pub(crate) fn open_shared(&mut self, key: Key, ticket: u64, size: Option<u64>) -> Vec<Action> {
-        match size.map(|size| self.replicas.begin_empty(key, size)) {
+        match self
+            .replicas
+            .with_memory(key)
+            .zip(size)
+            .map(|((one, areas), size)| one.begin_empty(size, areas))
+        {
             Some(Ok(true)) => return vec![Action::HandOver(ticket)],
             Some(Err(error)) => return vec![Action::Broken(key, error)],
             _ => {}
@@ -320,31 +357,10 @@ impl Replication {
         vec![Action::Work(key)]
     }
 
-    /// The owner wants the bytes that were written here, before it tells readers of more.
-    pub(super) fn send_news(&mut self, key: Key, news: News) -> Vec<Action> {
-        match self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut()) {
-            Some(shared) => {
-                shared.push_news(news, Then::Shared);
-                vec![Action::Work(key)]
-            }
-            // All was sent.
-            None => vec![Action::Say(key.0, Message::Shared(key.1), Body::None)],
-        }
-    }
-
-    /// The owner has other bytes than before: programs with an open file do not ask for them.
-    pub(super) fn has_news(&mut self, key: Key) -> Vec<Action> {
-        let replica = self.replicas.get_mut(key).filter(|replica| !replica.is_gone());
-        let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
-            return Vec::new();
-        };
-        shared.renew(Wants::All);
-        vec![Action::Work(key)]
-    }
-
     /// A replica is of no use any more: the owner has given its generation up, or is asked anew.
     pub(crate) fn abandon(&mut self, key: Key) -> Vec<Action> {
-        let (then, wants) = self.replicas.abandon(key);
+        let replica = self.replicas.get_mut(key);
+        let (then, wants) = replica.map(Replica::abandon).unwrap_or_default();
         let then = then.into_iter().filter(|then| !matches!(then, Then::Stored(_)));
         let mut actions: Vec<Action> = then.map(|then| self.sent(key, then)).collect();
         actions.extend(wants.into_iter().filter_map(|wants| match wants {
@@ -355,21 +371,5 @@ impl Replication {
             Wants::Open(ticket) => Some(Action::OpenAgain(ticket)),
         }));
         actions
-    }
-
-    /// The owner of a replica has ended: programs that wait for it get an error.
-    pub(super) fn fail_exchange(&mut self, key: Key, error: &io::Error) -> Vec<Action> {
-        let (then, wants) = self.replicas.abandon(key);
-        let asked = then.into_iter().filter_map(|then| match then {
-            Then::Ask(asked) => Some(asked.link),
-            _ => None,
-        });
-        // Opens have tickets, and all of these fail.
-        let again = wants.into_iter().filter_map(|wants| match wants {
-            Wants::Again(asked) | Wants::Answer(asked, _) => Some(asked.link),
-            Wants::Pieces(link) => Some(link),
-            Wants::Open(_) | Wants::All => None,
-        });
-        asked.chain(again).map(|link| Action::Reply(link, Reply::from(error))).collect()
     }
 }

@@ -1,36 +1,20 @@
 //! Bytes of replicas that are fetched from the nodes that have them.
 
 use super::{
-    Action, Agents, Area, Body, Extent, Key, Message, Peer, Received, Replication, Target, Where,
-    bad, differences, gaps, gone, len, parts,
+    Action, Agents, Body, Extent, Key, Message, Peer, Received, Replication, Target, differences,
+    gone, len,
 };
-use crate::peers::{PIECE, Part, Replica, Source, Wanting};
+use crate::peers::{Part, Source, Wanting};
 use crate::protocol::Reply;
-use crate::registry::series;
-use std::collections::BTreeMap;
 use std::io;
 
-/// Places in one message, at most.
-const PLACES: usize = 200_000;
-
 impl Replication {
-    /// The owner names nodes that have parts of a generation.
-    pub(super) fn hear_where(&mut self, key: Key, body: &[u8]) -> io::Result<Vec<Action>> {
-        let found = Where::decode(body)?;
-        let Some(replica) = self.replicas.get_mut(key) else { return Ok(Vec::new()) };
-        let is_new = replica.sources.note(found);
-        let lost = if is_new { Vec::new() } else { replica.sources.give_up() };
-        let error = io::Error::other("the owner does not know where its bytes are");
-        let mut actions = replica.lose(&lost, &error);
-        actions.push(Action::Request(key));
-        Ok(actions)
-    }
-
     /// Requests the next bytes of a replica, or hands it over if all are there.
     pub(crate) fn fetch(&mut self, key: Key, agents: &mut dyn Agents) -> Vec<Action> {
         let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
         if replica.is_whole() {
-            let mut actions = match self.replicas.is_there(key) {
+            let there = self.replicas.with_memory(key).map(|(one, areas)| one.is_there(areas));
+            let mut actions = match there.unwrap_or_else(|| Ok(Vec::new())) {
                 Ok(waiting) => waiting.into_iter().map(Action::HandOver).collect(),
                 Err(error) => vec![Action::Broken(key, error)],
             };
@@ -38,7 +22,7 @@ impl Replication {
             return actions;
         }
         let wanted = replica.next();
-        replica.sources.want(wanted);
+        replica.incoming.sources.want(wanted);
         self.request(key, agents)
     }
 
@@ -46,7 +30,7 @@ impl Replication {
     /// the owner the names of these nodes.
     pub(crate) fn request(&mut self, key: Key, agents: &mut dyn Agents) -> Vec<Action> {
         let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
-        let (known, unknown) = (replica.sources.known(), replica.sources.ask());
+        let (known, unknown) = (replica.incoming.sources.known(), replica.incoming.sources.ask());
         let mut actions = Vec::new();
         if !unknown.is_empty() {
             let places = Body::Bytes(differences::places(&unknown));
@@ -72,7 +56,10 @@ impl Replication {
                 Err(error) => actions.extend(self.fail(key, &[range], &error)),
             }
         }
-        actions.extend(self.ask_for_parts(key, asked, &rest, agents));
+        if let (Some(owner), Some(replica)) = (agents.words(key.0), self.replicas.get(key)) {
+            let target = Target::Replica(key, replica.local());
+            actions.extend(self.takes.request(target, &owner, asked, &rest));
+        }
         if !here.is_empty() {
             let filled = self.filled(key, &here);
             actions.extend(filled.unwrap_or_else(|error| self.fail(key, &here, &error)));
@@ -98,121 +85,31 @@ impl Replication {
         let ended = || io::Error::other("the connection with the owner has ended");
         let (own, mut found, mut here) = (agents.own(), Vec::new(), Vec::new());
         let replica = self.replicas.get(key).ok_or_else(ended)?;
-        let announced = replica.sources.are_announced();
-        for (part, node) in replica.sources.of(range) {
-            match node.and_then(|node| replica.sources.node(node)) {
-                None => found.extend(self.parts_from(key, part, (key.0, key.1, announced))),
+        let (announced, pushes) = (replica.incoming.sources.are_announced(), &self.subscriptions);
+        for (part, node) in replica.incoming.sources.of(range) {
+            match node.and_then(|node| replica.incoming.sources.node(node)) {
+                None => {
+                    found.extend(replica.parts_from(key, part, (key.0, key.1, announced), pushes))
+                }
                 Some(Source { words, area, .. }) if *words == own => here.push((part, *area)),
                 Some(Source { words, area, announced, .. }) => {
                     let host = words.split(' ').next().unwrap_or_default();
                     let peer = agents.reach(words)?;
                     let peer = peer.ok_or_else(|| io::Error::other(gone(host)))?;
-                    found.extend(self.parts_from(key, part, (peer, *area, *announced)));
+                    found.extend(replica.parts_from(key, part, (peer, *area, *announced), pushes));
                 }
             }
         }
-        here.into_iter().try_for_each(|(part, area)| self.take_here(key, area, part))?;
+        for (part, area) in here {
+            let kept = self.keeps.bytes((key.0, area), part, true)?;
+            let missing = || io::Error::other("this node has lost what its programs wrote");
+            for (offset, body) in kept.ok_or_else(missing)? {
+                if let Body::Bytes(bytes) = body {
+                    self.replicas.fill(key, &bytes, offset)?;
+                }
+            }
+        }
         Ok(found)
-    }
-
-    /// The parts of `extent` that are to come from a node, which has them under a number, into a
-    /// replica: none that it has pushed already. `announced` says whether the node has announced
-    /// them to its subscribers.
-    fn parts_from(
-        &self,
-        key: Key,
-        extent: Extent,
-        (peer, area, announced): (Peer, Area, bool),
-    ) -> Vec<Part> {
-        let asked = Part { extent, peer, area, pushed: false };
-        let is_usual = |replica: &&Replica| area == key.1 && replica.shared.is_none();
-        let Some(replica) = self.replicas.get(key).filter(is_usual) else { return vec![asked] };
-        if let Some(missing) = replica.pushed.missing(extent, peer) {
-            let coming = missing.into_iter();
-            return coming.map(|extent| Part { extent, pushed: true, ..asked }).collect();
-        }
-        let route = (peer, key.0, series(&replica.path));
-        let pushed = announced && self.subscriptions.promises(&route, area, extent);
-        vec![Part { pushed, ..asked }]
-    }
-
-    /// Requests parts of these ranges, from each node once for all of its own.
-    fn ask_for_parts(
-        &mut self,
-        key: Key,
-        ranges: Vec<Extent>,
-        parts: &[Part],
-        agents: &dyn Agents,
-    ) -> Vec<Action> {
-        let (Some(owner), Some(local)) =
-            (agents.words(key.0), self.replicas.get(key).map(Replica::local))
-        else {
-            return Vec::new();
-        };
-        if parts.is_empty() {
-            return Vec::new();
-        }
-        let mut of_nodes = BTreeMap::<(Peer, u64), Vec<Extent>>::new();
-        for part in parts.iter().filter(|part| !part.pushed) {
-            of_nodes.entry((part.peer, part.area)).or_default().push(part.extent);
-        }
-        let tag = self.takes.begin(Target::Replica(key, local), ranges, parts);
-        let mut actions = Vec::new();
-        for ((peer, area), mut places) in of_nodes {
-            places.sort_unstable_by_key(|place| place.offset);
-            let take = |places| {
-                let take = Message::Take { tag, owner: owner.clone(), area };
-                (take, Body::Bytes(differences::places(places)))
-            };
-            let all: Vec<(Message, Body)> = places.chunks(PLACES).map(take).collect();
-            self.takes.sent += all.len() as u64;
-            actions.push(Action::Take(tag, peer, all));
-        }
-        actions
-    }
-
-    /// Takes bytes that this node keeps itself into a replica.
-    fn take_here(&mut self, key: Key, area: u64, part: Extent) -> io::Result<()> {
-        let found = self.keeps.bytes((key.0, area), part, true)?;
-        let missing = || io::Error::other("this node has lost what its programs wrote");
-        for (offset, body) in found.ok_or_else(missing)? {
-            if let Body::Bytes(bytes) = body {
-                self.replicas.fill(key, &bytes, offset)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The owner has sent a range of a file that programs of this node write, without the bytes
-    /// that this node keeps itself.
-    pub(super) fn hear_rest(
-        &mut self,
-        key: Key,
-        range: Extent,
-        body: &[u8],
-    ) -> io::Result<Vec<Action>> {
-        let sent = parts(body)?;
-        let mut bytes = vec![0; usize::try_from(range.len.min(PIECE)).unwrap_or(0)];
-        let mut put = |offset: u64, part: &[u8]| {
-            let at = offset.checked_sub(range.offset).and_then(|at| usize::try_from(at).ok());
-            let place = at.and_then(|at| bytes.get_mut(at..at.checked_add(part.len())?));
-            place.map(|place| place.copy_from_slice(part)).ok_or_else(|| bad("it is elsewhere"))
-        };
-        for (offset, part) in &sent {
-            put(*offset, part)?;
-        }
-        let there: Vec<Extent> =
-            sent.iter().map(|(at, part)| Extent::new(*at, part.len() as u64)).collect();
-        for gap in gaps(range, &there) {
-            let kept = self.keeps.bytes(key, gap, true)?;
-            for (offset, part) in kept.ok_or_else(|| bad("a part is nowhere"))? {
-                if let Body::Bytes(part) = part {
-                    put(offset, &part)?;
-                }
-            }
-        }
-        self.replicas.renewed(key, (range.offset, Some(&bytes)))?;
-        Ok(vec![Action::Work(key)])
     }
 
     /// Requested bytes have come.

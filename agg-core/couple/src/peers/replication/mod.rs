@@ -6,22 +6,20 @@ mod subscribing;
 
 pub(crate) use exchange::Answered;
 
-use super::differences::{self, parts};
+use super::differences;
 use super::{
     Action, Agents, Area, Held, Keeps, Kept, Key, Message, Replicas, Requests, Subscriptions,
-    Takes, Target, Where, gaps, gone,
+    Takes, Target, Where, gone, shown,
 };
 use crate::areas::data;
 use crate::huge::Pages;
 use crate::protocol::{Reply, bad};
-use crate::records::News;
-use crate::registry::Process;
+use crate::registry::series;
 use aggio_base::overlay::Overlay;
-use aggio_base::{Extent, os};
+use aggio_base::{Extent, log, log::Level};
 use aggio_link::{Body, Peer, Places, Received, Span};
-use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 /// Bytes of a body.
 fn bytes(body: &Received) -> &[u8] {
@@ -83,7 +81,7 @@ impl Places for &Replication {
             Message::Pushed(tag, offset) => {
                 let announced = self.subscriptions.target(peer, tag)?;
                 let replica = self.replicas.made(announced.key, announced.local)?;
-                let is_coming = replica.pushed.is_coming(Extent::new(offset, len), peer);
+                let is_coming = replica.incoming.pushed.is_coming(Extent::new(offset, len), peer);
                 replica.room(offset, len).filter(|_| is_coming)
             }
             _ => None,
@@ -115,11 +113,23 @@ impl Replication {
     ) -> io::Result<Vec<Action>> {
         let agents = host.agents;
         match message {
-            Message::Where(area) => self.hear_where((peer, area), bytes(body)),
+            Message::Where(area) => {
+                let found = Where::decode(bytes(body))?;
+                let replica = self.replicas.get_mut((peer, area));
+                let Some(mut actions) = replica.map(|one| one.hear_where(found)) else {
+                    return Ok(Vec::new());
+                };
+                actions.push(Action::Request((peer, area)));
+                Ok(actions)
+            }
             Message::Kept(tag, offset) => self.hear_kept(peer, (tag, offset), body),
             Message::NotKept(tag) => Ok(vec![Action::Lost(tag, peer, gone(&agents.host(peer)))]),
             Message::Rest(area, offset, len) => {
-                self.hear_rest((peer, area), Extent::new(offset, len), bytes(body))
+                let (key, range) = ((peer, area), Extent::new(offset, len));
+                let bytes = self.keeps.complete(key, range, bytes(body))?;
+                let found = self.replicas.with_memory(key);
+                found.map_or(Ok(()), |(one, areas)| one.put((offset, Some(&bytes)), areas))?;
+                Ok(vec![Action::Work(key)])
             }
             Message::Released(area) => {
                 self.keeps.free((peer, area));
@@ -139,29 +149,7 @@ impl Replication {
                 Ok(self.ask_unpromised(&route, (!accepted).then_some(area), agents))
             }
             Message::Pushed(tag, offset) => self.hear_pushed(peer, tag, offset, body),
-            Message::Share(area) => Ok(self.share((peer, area))),
-            Message::News(area) => Ok(self.has_news((peer, area))),
-            Message::Gather(area, head, from) => {
-                Ok(self.send_news((peer, area), News { head, from }))
-            }
-            Message::Cut(area, size) => {
-                self.replicas.cut((peer, area), size)?;
-                Ok(vec![Action::Say(peer, Message::IsCut(area), Body::None)])
-            }
-            Message::Looked(area, size) => {
-                self.replicas.looked((peer, area), size)?;
-                Ok(vec![Action::Work((peer, area))])
-            }
-            Message::Same(area, offset) => {
-                self.replicas.renewed((peer, area), (offset, None))?;
-                Ok(vec![Action::Work((peer, area))])
-            }
-            // If the replica that it is for is gone, nothing follows.
-            Message::Data(area, offset) => {
-                self.replicas.renewed((peer, area), (offset, Some(bytes(body))))?;
-                Ok(vec![Action::Work((peer, area))])
-            }
-            _ => Err(io::Error::other("it is of no known kind")),
+            message => self.hear_exchange(peer, &message, bytes(body)),
         }
     }
 
@@ -169,42 +157,35 @@ impl Replication {
     fn hear_free(&mut self, key: Key, agents: &dyn Agents) -> Vec<Action> {
         let mut actions = self.abandon(key);
         if let Some(replica) = self.replicas.get_mut(key) {
-            let lost = replica.sources.give_up();
+            let lost = replica.incoming.sources.give_up();
             let error = io::Error::other("its owner has given the generation up");
             actions.extend(replica.lose(&lost, &error));
         }
-        actions.extend(self.end_unread(key, agents));
+        let unread = self.replicas.get(key).filter(|replica| replica.offered);
+        if let Some(series) = unread.map(|replica| series(&replica.path)) {
+            // If no program has opened it, none will open the next ones.
+            actions.extend(self.end_subscriptions(key.0, Some(&series), agents));
+        }
         self.replicas.is_gone(key);
         actions
-    }
-
-    /// The connection with a node has ended: the bytes that it was to send do not come.
-    pub(crate) fn lose(&mut self, peer: Peer, agents: &dyn Agents) -> Vec<Action> {
-        let text = gone(&agents.host(peer));
-        let lost = self.takes.of(peer).into_iter();
-        lost.map(|tag| Action::Lost(tag, peer, text.clone())).collect()
     }
 
     /// The owner of replicas has ended; `text` says so. Returns whether written bytes are lost.
     pub(crate) fn lose_owner(&mut self, peer: Peer, text: &str) -> (bool, Vec<Action>) {
         let (mut unsaved, mut actions) = (false, Vec::new());
         for key in self.replicas.of(peer) {
-            let lost = self.replicas.lose(key, text);
-            unsaved |= lost;
-            let ended = io::Error::other(text.to_owned());
-            actions.extend(self.fail_exchange(key, &ended));
-            let replica = self.replicas.get_mut(key);
-            actions.extend(replica.into_iter().flat_map(|replica| replica.fail_wanting(&ended)));
+            let Some(replica) = self.replicas.get_mut(key) else { continue };
+            let is_lost = replica.writing.dirty;
+            if is_lost {
+                let path = shown(&replica.path);
+                log!(Level::Error, "agent: {path}: what was written is lost: {text}");
+            }
+            unsaved |= is_lost;
+            actions.extend(replica.fail_all(&io::Error::other(text.to_owned())));
+            self.replicas.opens.lose(key, if is_lost { text } else { "" });
             self.replicas.give_up(key);
         }
         (unsaved, actions)
-    }
-
-    /// A process of this node has ended. Returns the replicas that it has used.
-    pub(crate) fn leave(&mut self, process: Process) -> BTreeSet<Key> {
-        let used = self.replicas.used_by(process);
-        self.replicas.leave(process);
-        used
     }
 
     /// Closes an open. Returns it, and the actions that follow.
@@ -220,45 +201,6 @@ impl Replication {
         let actions = self.subscribe(held.key, agents);
         self.replicas.close(held.key);
         Ok((held, actions))
-    }
-
-    /// The bytes that programs have said that they wrote to a replica; they stay here, if all
-    /// programs say so.
-    ///
-    /// # Errors
-    /// The system's.
-    fn keep(&mut self, key: Key) -> io::Result<Kept> {
-        let Some(replica) = self.replicas.get_mut(key) else { return Ok(Kept::No(Vec::new())) };
-        let written = std::mem::take(&mut replica.written);
-        let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
-        if !replica.keeps {
-            return Ok(Kept::No(extents));
-        }
-        if !extents.is_empty() {
-            let file = self.replicas.open(key, (true, false, false))?;
-            let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
-            extents.iter_mut().for_each(|extent| *extent = extent.intersect(whole));
-            extents.retain(|extent| !extent.is_empty());
-            self.keeps.keep(key, file, &extents)?;
-        }
-        Ok(Kept::Here(extents))
-    }
-
-    /// Kept bytes have moved to files outside of memory, by their inodes, or could not. Returns the
-    /// answer to the owner.
-    pub(crate) fn have_moved(
-        &mut self,
-        key: Key,
-        result: Result<Vec<(u64, OwnedFd)>, i32>,
-    ) -> Vec<Action> {
-        let error = result.map_or_else(
-            |error| error,
-            |files| {
-                files.into_iter().for_each(|(inode, to)| self.keeps.has_moved(key, inode, to));
-                0
-            },
-        );
-        vec![Action::Say(key.0, Message::Spilled(key.1, error), Body::None)]
     }
 }
 

@@ -21,7 +21,8 @@ impl Replication {
         let Some((wanted, template)) = self.replicas.was_read(key) else { return Vec::new() };
         let series = series(&template.path);
         self.replicas.give_up_early(key, &series);
-        let places = self.places_of(key, &wanted, agents);
+        let replica = self.replicas.get(key);
+        let places = replica.map(|one| one.places_of(key, &wanted, agents)).unwrap_or_default();
         let is_small =
             template.size < LEAST || places.values().map(Vec::len).sum::<usize>() > PLACES;
         let places = if is_small { BTreeMap::new() } else { places };
@@ -46,34 +47,6 @@ impl Replication {
         actions
     }
 
-    /// The parts of `wanted` that other nodes wrote to this generation, by the nodes.
-    fn places_of(
-        &self,
-        key: Key,
-        wanted: &[Extent],
-        agents: &dyn Agents,
-    ) -> BTreeMap<Peer, Vec<Extent>> {
-        let mut places = BTreeMap::<Peer, Vec<Extent>>::new();
-        let Some(replica) = self.replicas.get(key) else { return places };
-        let own = agents.own();
-        for (part, node) in wanted.iter().flat_map(|range| replica.sources.of(*range)) {
-            let peer = match node.map(|node| replica.sources.node(node)) {
-                None => Some(key.0),
-                Some(Some(node)) if node.words != own && node.area == key.1 => {
-                    agents.known(&node.words)
-                }
-                _ => None,
-            };
-            let Some(peer) = peer else { continue };
-            let places = places.entry(peer).or_default();
-            match places.last_mut().filter(|last| last.end() == part.offset) {
-                Some(last) => last.len += part.len,
-                None => places.push(part),
-            }
-        }
-        places
-    }
-
     fn end_subscription(&mut self, route: &Route, number: u64, agents: &dyn Agents) -> Vec<Action> {
         self.subscriptions.end(route);
         let mut actions = Vec::new();
@@ -86,7 +59,7 @@ impl Replication {
     }
 
     /// Ends all subscriptions to files of an owner, or those to one series.
-    fn end_subscriptions(
+    pub(super) fn end_subscriptions(
         &mut self,
         owner: Peer,
         series: Option<&Series>,
@@ -100,13 +73,6 @@ impl Replication {
             all.iter().flat_map(|series| self.subscriptions.of(owner, series)).collect();
         let end = |(route, number): &(Route, u64)| self.end_subscription(route, *number, agents);
         routes.iter().flat_map(end).collect()
-    }
-
-    /// The owner gives up a generation: if no program has opened it, none will open the next ones.
-    pub(super) fn end_unread(&mut self, key: Key, agents: &dyn Agents) -> Vec<Action> {
-        let unread = self.replicas.get(key).filter(|replica| replica.offered);
-        let Some(series) = unread.map(|replica| series(&replica.path)) else { return Vec::new() };
-        self.end_subscriptions(key.0, Some(&series), agents)
     }
 
     /// Gives up offers of owners that no process of this node asks any more.
@@ -150,7 +116,10 @@ impl Replication {
         }
         self.replicas.offered(key);
         let replica = self.replicas.get_mut(key);
-        replica.into_iter().zip(map).for_each(|(replica, map)| _ = replica.sources.note(map));
+        replica
+            .into_iter()
+            .zip(map)
+            .for_each(|(replica, map)| _ = replica.incoming.sources.note(map));
         Ok(vec![Action::Fetch(key)])
     }
 
@@ -173,8 +142,8 @@ impl Replication {
         let Some(replica) = self.replicas.get_mut(key) else { return false };
         let by = (&places[..], route.0, report);
         let is_usual = replica.shared.is_none()
-            && (replica.is_early() || agree(&replica.sources, key, by, words));
-        if !is_usual || !replica.pushed.begin(route.0, report, &places) {
+            && (replica.is_early() || agree(&replica.incoming.sources, key, by, words));
+        if !is_usual || !replica.incoming.pushed.begin(route.0, report, &places) {
             return false;
         }
         let left = places.iter().map(|place| place.len).sum();
@@ -214,7 +183,7 @@ impl Replication {
             return none;
         }
         let Some(replica) = self.replicas.get_mut(key) else { return none };
-        if !replica.pushed.is_coming(part, peer) {
+        if !replica.incoming.pushed.is_coming(part, peer) {
             return Err(bad("bytes that were not announced"));
         }
         if let Received::Bytes(bytes) = body
@@ -223,7 +192,7 @@ impl Replication {
             return Ok(vec![Action::Broken(key, error)]);
         }
         if let Some(replica) = self.replicas.get_mut(key) {
-            replica.pushed.come(part, peer);
+            replica.incoming.pushed.come(part, peer);
         }
         let target = Target::Replica(key, announced.local);
         let there = self.takes.pushed(target, peer, part);
@@ -252,7 +221,9 @@ impl Replication {
             let is_promised = |part: &Extent| {
                 refused != Some(key.1) && self.subscriptions.promises(route, key.1, *part)
             };
-            parts.retain(|part| !replica.pushed.is_coming(*part, route.0) && !is_promised(part));
+            parts.retain(|part| {
+                !replica.incoming.pushed.is_coming(*part, route.0) && !is_promised(part)
+            });
             if series(&replica.path) != route.2 || parts.is_empty() {
                 continue;
             }

@@ -47,6 +47,14 @@ fn replica(away: Away) -> (Replication, u64) {
     (all, handle)
 }
 
+/// The owner names the nodes that have the parts.
+fn hear_where(all: &mut Replication) -> Vec<Action> {
+    let (pages, requests) = (&mut Pages::default(), &Requests::default());
+    let body = Received::Bytes(map().encode());
+    let mut host = Host { agents: &Two, pages, requests };
+    all.hear(OWNER, Message::Where(KEY.1), &body, &mut host).unwrap()
+}
+
 /// The map of a file whose second piece another node has.
 fn map() -> Where {
     let node = crate::peers::Source { words: "other 2".into(), area: 10, ..Default::default() };
@@ -65,7 +73,7 @@ fn a_program_waits_for_the_owner_to_name_the_nodes_and_for_the_bytes_of_these() 
     assert!(matches!(actions[..], [Action::Wait(3), Action::Fetch(KEY)]), "{actions:?}");
     let actions = all.fetch(KEY, &mut Two);
     assert!(matches!(actions[..], [Action::Say(OWNER, Message::Locate(10), _)]), "{actions:?}");
-    let actions = all.hear_where(KEY, &map().encode()).unwrap();
+    let actions = hear_where(&mut all);
     assert!(matches!(actions[..], [Action::Request(KEY)]), "{actions:?}");
     let actions = all.request(KEY, &mut Two);
     let mut replies = Vec::new();
@@ -85,10 +93,10 @@ fn a_program_waits_for_the_owner_to_name_the_nodes_and_for_the_bytes_of_these() 
 #[test]
 fn programs_get_an_error_for_bytes_of_a_node_that_has_ended() {
     let (mut all, handle) = replica(Away::default());
-    all.hear_where(KEY, &map().encode()).unwrap();
+    hear_where(&mut all);
     all.fetch_for(3, handle, vec![Extent::new(SIZE - 5, 5)], 0);
     all.fetch(KEY, &mut Two);
-    let lost = all.lose(OTHER, &Two);
+    let lost = all.takes.lose(OTHER, &gone(&Two.host(OTHER)));
     let [Action::Lost(tag, OTHER, text)] = &lost[..] else { panic!("{lost:?}") };
     assert!(text.contains("host2"), "{text}");
     let actions = all.hear_lost(*tag, OTHER, text.clone());
