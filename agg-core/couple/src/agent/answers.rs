@@ -1,4 +1,4 @@
-//! What a program is told of its open.
+//! Answers to opens of programs.
 
 use super::Agent;
 use super::deferred::After;
@@ -46,7 +46,9 @@ impl Agent {
         if failed.is_none() && self.holds(waiting, opening) {
             return self.settle();
         }
-        let reads_all = !waiting.parts && !self.is_from_away(waiting.link);
+        let guests = self.peers.as_ref().map(|peers| &peers.guests);
+        let is_guest = guests.is_some_and(|guests| guests.request(waiting.link).is_some());
+        let reads_all = !waiting.parts && !is_guest;
         if failed.is_none() && reads_all {
             let after = After::Open(waiting.clone(), opening);
             self.links.let_wait(waiting.link);

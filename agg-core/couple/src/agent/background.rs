@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// Files of fewer bytes are copied and compared at once: that takes milliseconds.
 const LARGE: u64 = 16 << 20;
 
-/// What a thread has done.
+/// The result of a thread.
 #[derive(Debug)]
 pub(super) enum Done {
     Copied(Area, io::Result<()>),
@@ -44,7 +44,7 @@ enum Comparison {
     Same(bool),
 }
 
-/// What other threads do.
+/// The work of other threads.
 #[derive(Debug)]
 pub(super) struct Background {
     results: Results<Done>,

@@ -60,7 +60,7 @@ impl Agent {
                 Quiet::No => false,
                 Quiet::Unknown => !is_open(),
             };
-        // What a process wrote that dies before this is complete is dead: its end is yet to come.
+        // Bytes of a process that dies before this is complete are void: its end is yet to come.
         if quiet && !self.clients.any_dies(&generation.writers) {
             if self.own.must_be_here(area)
                 && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()

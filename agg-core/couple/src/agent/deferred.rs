@@ -39,7 +39,8 @@ impl Agent {
                 self.reply(link, &reply, None);
             }
             After::Announced(link, process, handle, before) => {
-                let reply = self.announced(process, handle, before);
+                let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+                let reply = self.steps.announced((process, handle), before, registry, areas);
                 self.reply(link, &reply, None);
             }
             After::Hear(peer, message) => {

@@ -3,7 +3,7 @@
 
 use super::Agent;
 use crate::peers::{
-    AWAY, Action, Answered, Asked, Away, Handed, Key, Message, Owner, RemoteProcess, Ticket, shown,
+    AWAY, Action, Answered, Asked, Away, Handed, Key, Message, RemoteProcess, Ticket, shown,
 };
 use crate::protocol::{Reply, Request};
 use crate::registry::Process;
@@ -11,24 +11,12 @@ use aggio_link::{Body, Peer};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What came of a request.
+/// The outcome of a request.
 pub(super) enum Way {
     /// This node owns the name.
     Here(Request),
     /// It is answered later, or was.
     There,
-}
-
-/// The name that a request is about, and whether it makes its node the owner.
-fn name(request: &Request) -> Option<(&[u8], bool)> {
-    match request {
-        Request::Open { ask, .. } => Some((&ask.path, !ask.view)),
-        Request::Empty(path)
-        | Request::Unlink(path, _)
-        | Request::Rename(path, _, _)
-        | Request::Stat(path, _) => Some((path, false)),
-        _ => None,
-    }
 }
 
 impl Agent {
@@ -42,7 +30,7 @@ impl Agent {
             return here.map_or(Way::There, Way::Here);
         }
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
-        if let Some((path, claim)) = name(&request) {
+        if let Some((path, claim)) = request.name() {
             let owner = match peers.nodes.owner(path, claim) {
                 Ok(owner) => owner,
                 Err(error) => {
@@ -59,7 +47,7 @@ impl Agent {
         self.forward_open(link, process, request)
     }
 
-    /// The same for what is open already.
+    /// The same for open files.
     fn forward_open(&mut self, link: u64, process: Process, request: Request) -> Way {
         let Some(peers) = &mut self.peers else { return Way::Here(request) };
         let all = &mut peers.replication;
@@ -107,7 +95,7 @@ impl Agent {
         Way::There
     }
 
-    /// A ticket for what a program wants of `peer`, who knows the process from now on.
+    /// A ticket for a request of a program to `peer`, which learns of the process.
     fn ticket(&mut self, peer: Peer, link: u64, process: Process) -> u64 {
         let ticket = self.own.registry.number();
         self.links.let_wait(link);
@@ -143,7 +131,7 @@ impl Agent {
             Request::Open { ask, read, append, parts, .. } => ((*read, ask.write, *append), *parts),
             _ => ((false, false, false), false),
         };
-        let path = name(&request).map_or_else(Vec::new, |(path, _)| path.to_vec());
+        let path = request.name().map_or_else(Vec::new, |(path, _)| path.to_vec());
         let ticket = self.ticket(peer, link, process);
         let request = request.encode();
         let (asked, opened) = (request.clone(), None);
@@ -199,7 +187,7 @@ impl Agent {
             Err(reply) => return self.act(vec![Action::Reply(link, reply)]),
         };
         replicas.close(held.key);
-        // The owner learns of it before it gets what was not written.
+        // The owner learns of it before it learns that bytes are missing.
         self.ask(held.key.0, link, process, request(held.theirs));
         self.look_away(held.key);
     }
@@ -232,24 +220,6 @@ impl Agent {
             // Nobody has it: the answer of its end is for nobody.
             self.end_away(0, process, handle, Request::Withdraw);
         }
-    }
-
-    /// Whether another node owns the name that a request is about: it was the first to write it.
-    pub(super) fn is_of_another(&self, request: &Request) -> bool {
-        let Some((path, _)) = name(request) else { return false };
-        let Some(peers) = &self.peers else { return false };
-        let owner =
-            if peers.nodes.owns(path) { Ok(None) } else { peers.nodes.directory.owner(path) };
-        matches!(owner, Ok(Some(Owner::There(_))))
-    }
-
-    /// Whether this node owns a name, for a request of another node.
-    pub(super) fn owns(&self, request: &Request) -> bool {
-        let Some(peers) = &self.peers else { return false };
-        name(request).is_none_or(|(path, _)| {
-            peers.nodes.owns(path)
-                || peers.nodes.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
-        })
     }
 }
 

@@ -183,7 +183,7 @@ impl Generations {
             (self.registry.is_shared(open.area), self.registry.is_early(open.area));
         let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
         if keeps || early && open.write {
-            // It sends differences from the beginning, or says what it keeps.
+            // It sends differences from the beginning, or names the extents that it keeps.
             self.hosted.host(open.area).share();
         }
         let shared = shared || keeps;

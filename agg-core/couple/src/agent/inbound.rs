@@ -5,14 +5,14 @@ use super::deferred::After;
 use crate::hosted::ALL;
 use crate::peers::{Agents, Holder, Message, RemoteProcess, gone};
 use crate::protocol::{Reply, Request};
-use crate::registry::{Area, Process, Series, Who};
+use crate::registry::{Area, Process, Who};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Event, Peer, Received};
 use std::io;
 use std::os::fd::RawFd;
 
-/// Characters of what another node says of a process, at most.
+/// Characters of a text of another node about a process, at most.
 const WORDS: usize = 600;
 
 /// The bytes of a body that was not placed anywhere.
@@ -24,7 +24,7 @@ fn bytes(body: &Received) -> &[u8] {
 }
 
 impl Agent {
-    /// Serves what other agents have said, and says what waits.
+    /// Serves messages of other agents, and sends those that wait.
     ///
     /// # Errors
     /// The link does not work any more.
@@ -57,7 +57,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Ends the connection with a node whose message cannot be handled.
+    /// Ends the connection with a node after a message that cannot be handled.
     pub(super) fn refuse_peer(&mut self, peer: Peer, error: &io::Error) {
         log!(Level::Warn, "agent: a connection with another node ends: {error}");
         if let Some(peers) = &mut self.peers {
@@ -88,7 +88,13 @@ impl Agent {
                 let answer = self.own.where_message(area, bytes(&body))?;
                 self.tell_all(peer, answer)
             }
-            Message::Stored(area, opens, series) => self.hear_stored(peer, area, (opens, series)),
+            Message::Stored(area, opens, series) => {
+                // A generation that died meanwhile needs no bytes.
+                let hosted = self.own.hosted.get_mut(area);
+                hosted.map_or(Ok(()), |hosted| hosted.end(peer, opens, series))?;
+                self.release(area);
+                Ok(())
+            }
             Message::Size(..)
             | Message::Differ(_)
             | Message::Memory(..)
@@ -141,21 +147,6 @@ impl Agent {
         Ok(())
     }
 
-    /// A node has told all that was written to a generation, after so many opens for writing.
-    fn hear_stored(
-        &mut self,
-        peer: Peer,
-        area: Area,
-        (opens, series): (u64, Series),
-    ) -> io::Result<()> {
-        // A generation that died meanwhile needs no bytes.
-        if let Some(hosted) = self.own.hosted.get_mut(area) {
-            hosted.end(peer, opens, series)?;
-        }
-        self.release(area);
-        Ok(())
-    }
-
     /// The process of another node with a number.
     ///
     /// # Errors
@@ -198,7 +189,8 @@ impl Agent {
         if self.turns_away(peer, ticket, &request) {
             return Ok(());
         }
-        if !self.owns(&request) {
+        let nodes = self.peers.as_ref().map(|peers| &peers.nodes);
+        if !nodes.is_some_and(|nodes| nodes.owns_name_of(&request)) {
             let text = String::from("the node that was asked does not own the file any more");
             let reply = Reply::Failed(libc::ESTALE, text).encode();
             self.tell(peer, &Message::Answer(ticket, reply));
@@ -214,7 +206,7 @@ impl Agent {
             _ => None,
         };
         if let Some(area) = asked_of.filter(|area| self.own.awaits_bytes(*area)) {
-            // What it has written must be here first.
+            // The bytes that it has written must be here first.
             let after = After::Ask { peer, process: number, ticket, request: request.clone() };
             if self.pulls_first(area, &[ALL], after).is_ok() {
                 return Ok(());
@@ -236,11 +228,6 @@ impl Agent {
             self.release(area);
         }
         Ok(())
-    }
-
-    /// Whether a request came from another node.
-    pub(super) fn is_from_away(&self, link: u64) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.guests.request(link).is_some())
     }
 
     /// Tells another agent; false if that is gone.
@@ -313,7 +300,7 @@ impl Agent {
         let (writers, shared) =
             hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
         self.cut_copies(area, 0, &writers);
-        // Who writes it alone sends all of it.
+        // A node that writes it alone sends all of it.
         if writers.is_empty() || shared { self.own.memory.areas.empty(area) } else { Ok(()) }
     }
 

@@ -22,14 +22,14 @@ const RESTS: Duration = Duration::from_millis(100);
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
 
-/// A connection, and whose it is.
+/// A connection, and its process.
 #[derive(Debug)]
 struct Connection {
     packets: Packets,
     process: Option<Process>,
     /// It waits for an answer.
     waits: bool,
-    /// The text of which it asks for one part after the other.
+    /// The text that it asks for, one part after the other.
     text: Vec<u8>,
 }
 
@@ -246,7 +246,7 @@ impl Links {
 }
 
 impl Agent {
-    /// Reads what a connection says.
+    /// Reads the messages of a connection.
     pub(super) fn hear(&mut self, link: u64) {
         while let Some(received) = self.links.receive(link) {
             match received {

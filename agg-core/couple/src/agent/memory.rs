@@ -61,7 +61,7 @@ impl Memory {
     /// are small.
     pub(super) fn free(&mut self, area: Area, registry: &Registry) {
         if let Some(remains) = self.areas.take(area) {
-            // Of what is ready there is room beside the next one.
+            // For prepared memory there is room beside the next one.
             let all = self.all_memory() + self.growth(registry) + 2 * remains.bytes;
             let again = self.pages.huge(remains.bytes).is_none() && self.has_room_for(area, all);
             self.spares.end(area, remains, again);

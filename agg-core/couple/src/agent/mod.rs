@@ -80,7 +80,7 @@ pub struct Agent {
     peers: Option<Peers>,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
-    /// What happened before a request is just being found out.
+    /// Events before a request are just being found out.
     catches_up: bool,
     lifetime: Lifetime,
     folders: spill::Folders,
@@ -137,7 +137,7 @@ impl Agent {
     /// Serves programs until nothing is left to do.
     ///
     /// # Errors
-    /// The system refuses to tell what happens.
+    /// The system refuses to report events.
     pub fn run(&mut self) -> io::Result<()> {
         // A lease that is being broken is told by a signal that would end the process.
         // SAFETY: the disposition of one signal changes; no handler is installed.
@@ -153,7 +153,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for what happens next, and serves it.
+    /// Waits for the next event, and serves it.
     fn turn(&mut self) -> io::Result<()> {
         let listener = self.links.events();
         let mut sources = vec![(Source::Areas, self.own.memory.areas.events())];
@@ -234,7 +234,7 @@ impl Agent {
         }
     }
 
-    /// Does what the registry wants done, until nothing changes any more.
+    /// Carries out effects of the registry, until nothing changes any more.
     fn settle(&mut self) {
         self.own.memory.free_left(&self.own.registry);
         loop {
@@ -255,7 +255,7 @@ impl Agent {
         }
     }
 
-    /// Carries out what is to be done with memory; the number of the first error, if any.
+    /// Carries out effects on memory; the number of the first error, if any.
     fn carry_out(&mut self, mode: u32) -> Option<i32> {
         let mut failed = None;
         loop {

@@ -51,7 +51,7 @@ fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_r
     let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
     assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
-    // What is still under way is for nobody.
+    // Messages under way are for nobody.
     scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
 }
@@ -98,13 +98,13 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
         let what = format!("{message:?}");
         assert!(scene.agent.hear_peer(peer, message, body).is_err(), "{what}");
     }
-    // Nobody has asked for these, and what they are about is unknown.
+    // Nobody has asked for these, and their memory is unknown.
     for message in
         [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::News(area)]
     {
         scene.agent.hear_peer(PEER, message, Received::None).unwrap();
     }
-    // What nobody has requested, or nobody keeps.
+    // Bytes that nobody has requested, or nobody keeps.
     for (message, body) in [
         (Message::Kept(7, 0), Received::Bytes(b"x".to_vec())),
         (Message::NotKept(7), Received::None),

@@ -1,4 +1,4 @@
-//! What happened before a program asked: ends and last closes that the kernel tells by other
+//! Events before a program asked: ends and last closes that the kernel tells by other
 //! descriptors than the request comes by.
 //!
 //! A parent that has waited for a child which wrote a file may open that file anew before this
@@ -6,9 +6,9 @@
 //! must not be taken for one that is still being written.
 
 use super::Agent;
-use crate::peers::Key;
+use crate::peers::{Key, Replicas};
 use crate::protocol::Request;
-use crate::registry::{Area, State};
+use crate::registry::{Area, Registry, State};
 
 /// The files that the answer to a request depends on.
 enum Files<'a> {
@@ -35,38 +35,42 @@ fn files(request: &Request) -> Option<Files<'_>> {
     }))
 }
 
+impl Files<'_> {
+    /// The generations of this node that are being written.
+    fn written(&self, registry: &Registry) -> Vec<Area> {
+        let areas: Vec<Area> = match self {
+            Files::Named(names) => {
+                let names = names.iter().filter_map(|name| registry.names.get(*name));
+                names.flat_map(|name| name.generations.values().copied()).collect()
+            }
+            Files::All => registry.generations.keys().copied().collect(),
+        };
+        let state = |area: &Area| registry.generations.get(area).map(|one| one.state);
+        areas.into_iter().filter(|area| state(area) == Some(State::Writing)).collect()
+    }
+
+    /// The replicas with bytes that their owners do not have.
+    fn unsent(&self, replicas: &Replicas) -> Vec<Key> {
+        let of_these = replicas.dirty().filter(|(_, replica)| self.have(&replica.path));
+        of_these.map(|(key, _)| *key).collect()
+    }
+}
+
 impl Agent {
-    /// Learns what has happened by now to the files that a request is about.
+    /// Learns of the events by now about the files of a request.
     pub(super) fn catch_up(&mut self, request: &Request) {
         let Some(files) = files(request) else { return };
-        // A process that has ended is heard first, whose last request may be such a one.
+        // A process that has ended is heard first, and its last request may be such a one.
         if std::mem::replace(&mut self.catches_up, true) {
             return;
         }
         self.lose_the_dead();
-        for area in self.written(&files) {
+        for area in files.written(&self.own.registry) {
             self.look(area);
         }
-        for key in self.written_away(&files) {
-            self.look_away(key);
-        }
+        let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
+        let unsent = replicas.map(|replicas| files.unsent(replicas));
+        unsent.into_iter().flatten().for_each(|key| self.look_away(key));
         self.catches_up = false;
-    }
-
-    fn written(&self, files: &Files<'_>) -> Vec<Area> {
-        let areas: Vec<Area> = match files {
-            Files::Named(names) => {
-                let names = names.iter().filter_map(|name| self.own.registry.names.get(*name));
-                names.flat_map(|name| name.generations.values().copied()).collect()
-            }
-            Files::All => self.own.registry.generations.keys().copied().collect(),
-        };
-        let state = |area: &Area| self.own.registry.generations.get(area).map(|one| one.state);
-        areas.into_iter().filter(|area| state(area) == Some(State::Writing)).collect()
-    }
-
-    fn written_away(&self, files: &Files<'_>) -> Vec<Key> {
-        let replicas = self.peers.iter().flat_map(|peers| peers.replication.replicas.dirty());
-        replicas.filter(|(_, copy)| files.have(&copy.path)).map(|(key, _)| *key).collect()
     }
 }

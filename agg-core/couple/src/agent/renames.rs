@@ -58,7 +58,10 @@ impl Agent {
     pub(super) fn turns_away(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
         let turned = match request {
             Request::Rename(from, to, _) => self.turn_rename(from, to),
-            request => Ok(self.is_of_another(request)),
+            request => {
+                let nodes = self.peers.as_ref().map(|peers| &peers.nodes);
+                Ok(nodes.is_some_and(|nodes| nodes.is_of_another(request)))
+            }
         };
         let word = match turned {
             Ok(false) => return false,

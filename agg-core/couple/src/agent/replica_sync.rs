@@ -84,7 +84,7 @@ impl Agent {
         }
     }
 
-    /// Does what is to be done with a replica, as far as that is possible now.
+    /// Goes on with the messages of a replica, as far as that is possible now.
     pub(super) fn work(&mut self, key: Key) {
         let mut looks = 0;
         while let Some(peers) = &mut self.peers {
@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Lets the owner of a replica have what was written if nobody on this node can write to it any
+    /// Lets the owner of a replica have all written bytes if nobody on this node can write any
     /// more.
     pub(super) fn look_away(&mut self, key: Key) {
         let Some(peers) = &self.peers else { return };

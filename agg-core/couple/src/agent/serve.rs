@@ -1,4 +1,4 @@
-//! What the agent does for each request.
+//! Serves each request of a program.
 
 use super::Agent;
 use super::caller::{Caller, lost, told};
@@ -22,7 +22,7 @@ impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
         match request {
             Request::Hello { job, ranks, rank, command, spools } => {
-                // Who opens a file there is told if that cannot be.
+                // A program that opens a file there gets the error if that cannot be.
                 spools.into_iter().for_each(|spool| _ = self.find_in(&spool.into()));
                 let hello = Hello { job, ranks, rank, command };
                 let reply = self.greet(link, &hello).map_or_else(|error| invisible(&error), done);
@@ -152,7 +152,7 @@ impl Agent {
         })
     }
 
-    /// What is said of a request about a file whose generations are to survive, if the directory
+    /// The answer to a request about a file whose generations are to survive, if the directory
     /// that has them cannot be used.
     fn refused_spool(&mut self, request: &Request) -> Option<Reply> {
         let (path, options) = match request {
@@ -254,7 +254,7 @@ impl Agent {
         Some(self.synced(process, handle))
     }
 
-    /// A process has written the number of records of what it has open, of which other nodes may
+    /// A process has written the number of records of an open file; other nodes may
     /// have written parts. `None` if the answer comes later.
     fn gather_records(
         &mut self,
@@ -271,25 +271,8 @@ impl Agent {
             self.settle();
             return None;
         }
-        Some(self.announced(process, handle, before))
-    }
-
-    /// A process has written the number of records of what it has open.
-    pub(super) fn announced(&mut self, process: Process, handle: u64, before: Before) -> Reply {
-        let open = self.own.registry.opens.get(&handle).copied();
-        match open.filter(|open| open.write && open.process == process) {
-            Some(open) => {
-                self.steps.announce(
-                    open.area,
-                    process,
-                    before,
-                    &mut self.own.registry,
-                    &self.own.memory.areas,
-                );
-                Reply::Done
-            }
-            None => lost(&mut self.own.registry, process, handle),
-        }
+        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+        Some(self.steps.announced((process, handle), before, registry, areas))
     }
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
@@ -307,7 +290,7 @@ impl Agent {
         reply
     }
 
-    /// A process has synchronised what it has open.
+    /// A process has synchronised an open file.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
         let Some(open) = self.own.registry.opens.get(&handle) else {
             return lost(&mut self.own.registry, process, handle);

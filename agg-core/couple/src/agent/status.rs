@@ -1,4 +1,4 @@
-//! What the agent knows, as JSON for `aggio couple`.
+//! The state of the agent, as JSON for `aggio couple`.
 
 use super::survive::Survivors;
 use super::{Agent, spill};

@@ -1,4 +1,4 @@
-//! What readers are told of records while their file is being written.
+//! Answers to readers about records while their file is being written.
 
 use super::tests::{FILE, Scene};
 use crate::classic::tests::header;
@@ -25,7 +25,7 @@ struct Written {
 }
 
 impl Written {
-    /// A file that announces a record of which nothing is there.
+    /// A file that announces a record without any bytes.
     fn new() -> Self {
         let mut scene = Scene::with(&[1, 2]);
         let (Reply::Opened(handle, _), Some(fd)) = scene.call(1, open(true, false)) else {

@@ -23,7 +23,7 @@ enum Step {
     Close(usize),
     /// The agent dies.
     Kill,
-    /// It dies before a reader has its answer, who asks the next one again.
+    /// It dies before a reader has its answer, and that reader asks the next one again.
     KillAtOpen(usize),
     KillAtClose(usize),
     /// A reader is killed, and another one of its family takes its place.
@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A process of a family of its own.
 struct Part {
     sleeper: Sleeper,
-    /// The generations that it has read, and what it has open.
+    /// The generations that it has read, and its open files.
     done: u64,
     open: Option<(u64, u64)>,
     /// It has asked for the file.
@@ -136,7 +136,7 @@ impl Scene {
         self.ends.insert(link, end);
     }
 
-    /// A reader connects, whom the agent may know.
+    /// A reader connects, and the agent may know it.
     fn enter(&mut self, part: usize) {
         let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
@@ -251,7 +251,7 @@ impl Scene {
         let was_known = std::mem::replace(&mut self.parts[part].is_known, true);
         match reply {
             Reply::Opened(handle, number) => {
-                // What all others had read before it came was given up.
+                // Generations that all others had read before it came were given up.
                 let is_it = number == next || !was_known && number > next;
                 assert!(is_it, "{number} instead of {next}");
                 let mut bytes = [0; LEN];
@@ -315,7 +315,7 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
 }
 
 impl Scene {
-    /// Changes what an agent that has died wrote of the file.
+    /// Changes the record that an agent which has died wrote of the file.
     fn change_record(&mut self, change: impl FnOnce(&mut crate::spool::Record)) {
         self.agent = None;
         let place = Place::open(self.scratch.path().join("place").to_str().unwrap()).unwrap();

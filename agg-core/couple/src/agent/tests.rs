@@ -39,7 +39,7 @@ impl Scene {
         Self { agent, ends, _scratch: scratch }
     }
 
-    /// What a program is answered, and the descriptor that comes with it.
+    /// The answer to a program, and the descriptor that comes with it.
     pub(super) fn call(&mut self, process: Process, request: Request) -> (Reply, Option<OwnedFd>) {
         self.agent.serve(process, request);
         let (message, fd) = self.ends[&process].receive(false).unwrap().unwrap();
@@ -125,7 +125,7 @@ impl Scene {
         path
     }
 
-    /// Serves nothing but what the disk has to say until there is no more of that.
+    /// Serves nothing but results of the disk until there are no more of them.
     fn store(&mut self) {
         while self.agent.storage.is_busy() {
             std::thread::sleep(Duration::from_millis(1));
@@ -194,7 +194,7 @@ fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     assert_eq!(number(&reply), libc::EIO, "its writer died");
 }
 
-/// What a reader finds next: its number and its bytes.
+/// The next generation of a reader: its number and its bytes.
 fn read(scene: &mut Scene, process: Process) -> (u64, Vec<u8>) {
     let (Reply::Opened(handle, number), Some(fd)) = scene.call(process, open(false, false)) else {
         panic!("nothing to read")

@@ -1,4 +1,4 @@
-//! Opens that wait, and what is said of those that wait long.
+//! Opens that wait, and the messages about those that wait long.
 
 use super::spill;
 use crate::areas::Areas;
@@ -56,7 +56,7 @@ pub(super) struct Waiting {
     pub(super) access: Access,
     pub(super) since: Since,
     pub(super) mode: u32,
-    /// The program fetches what it reads.
+    /// The program fetches the bytes that it reads.
     pub(super) parts: bool,
     pub(super) path: Path,
 }
@@ -91,12 +91,12 @@ impl Waiting {
     }
 }
 
-/// Opens that wait, each of which the registry tries again by the same number.
+/// Opens that wait; the registry tries each again by the same number.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     waits: BTreeMap<u64, Waiting>,
     told_cycle: bool,
-    /// Opens for writing whose programs have no descriptor yet.
+    /// Opens for writing by programs that have no descriptor yet.
     promised: BTreeSet<(Area, Handle)>,
 }
 

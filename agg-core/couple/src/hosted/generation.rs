@@ -131,7 +131,7 @@ impl<T> Hosted<T> {
         is_last
     }
 
-    /// The bytes that a reader wants, of a file of which `fd` is a description.
+    /// The bytes that a reader wants, by a description `fd` of the file.
     ///
     /// # Errors
     /// The file has no such bytes.

@@ -81,10 +81,10 @@ impl Writers {
         if cut { os::ftruncate(fd, size) } else { twin::grow(fd, size.min(limit)) }
     }
 
-    /// Takes what `peer` has written where others write, too.
+    /// Takes written bytes of `peer` where others write, too.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent says; it does not write the file; the system's.
+    /// `InvalidData` for a malformed body; it does not write the file; the system's.
     pub(crate) fn differ(&mut self, peer: Peer, body: &[u8]) -> io::Result<()> {
         let parts = differences::parts(body)?;
         let writer = self.writer(peer)?;
@@ -134,8 +134,8 @@ impl Writers {
         }
     }
 
-    /// Lets those go whose bytes have come, unless they have it open for writing; whether nobody
-    /// of another node writes any more, and somebody has.
+    /// Lets nodes go after their bytes, unless they have it open for writing. Returns whether the
+    /// last one has gone.
     pub(crate) fn release(&mut self, is_open: impl Fn(Peer) -> bool) -> bool {
         let had = !self.0.is_empty();
         self.0.retain(|peer, writer| !writer.stored || is_open(*peer));

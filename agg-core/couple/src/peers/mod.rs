@@ -1,8 +1,8 @@
-//! Agents of other nodes: who owns which name, and the connections with them.
+//! Agents of other nodes: the names that they own, and the connections with them.
 //!
-//! The agent whose program first writes a name owns it: its registry decides about the
+//! The agent of the program that first writes a name owns it: its registry decides about the
 //! generations. The agents of other nodes ask it for their programs, and give these memory of their
-//! own. Bytes stay on the node whose programs wrote them, if these say which bytes that is; the
+//! own. Bytes stay on the node that wrote them, if its programs say which bytes that is; the
 //! owner knows the nodes. Other bytes go to the owner when nobody on the node can write any more.
 //! The nodes of readers fetch each byte from the node that has it.
 
@@ -217,7 +217,7 @@ impl Peers {
                 let key = (peer, away.area);
                 let handle = replicas.keep(Held { theirs: *theirs, key, process, writes });
                 if let Some(replica) = replicas.get_mut(key).filter(|_| writes) {
-                    // Those that opened it know whether what is written stays here.
+                    // Those that opened it know whether written bytes stay here.
                     replica.is_written_by(process, kept.parts);
                 }
                 vec![Action::Opened(link, process, handle, *generation)]
@@ -395,7 +395,7 @@ impl Peers {
     pub(crate) fn lose_owner(&mut self, peer: Peer, why: &io::Error) -> Vec<Action> {
         let text = format!("the agent of {} has ended: {why}", self.nodes.host(peer));
         self.requests.part(peer);
-        // Nobody was there, and the names are free: what was asked can be asked again.
+        // Nobody was there, and the names are free: all requests can be made again.
         let never = self.nodes.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
         let (unsaved, mut actions) = self.replication.lose_owner(peer, &text);
         for (kept, closes) in self.requests.lose(peer) {
@@ -429,7 +429,7 @@ pub(crate) fn gone(host: &str) -> String {
     format!("node {host} has lost what its programs wrote of the generation: its agent has ended")
 }
 
-/// What is between `parts` in `extent`: they are in it, in order and apart.
+/// The gaps between `parts` in `extent`: they are in it, in order and apart.
 pub(crate) fn gaps(extent: Extent, parts: &[Extent]) -> Vec<Extent> {
     let ends = std::iter::once(extent.offset).chain(parts.iter().map(|part| part.end()));
     let starts = parts.iter().map(|part| part.offset).chain([extent.end()]);

@@ -4,7 +4,7 @@
 use super::directory::Directory;
 use super::{Agents, Holder, Instance, Message, Owner};
 use crate::place::Place;
-use crate::protocol::bad;
+use crate::protocol::{Request, bad};
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
@@ -63,7 +63,7 @@ impl Nodes {
         self.link.descriptor()
     }
 
-    /// By what it reaches others.
+    /// The link to others.
     pub(crate) fn kind(&self) -> CoupleLink {
         self.kind
     }
@@ -101,7 +101,7 @@ impl Nodes {
         all.try_for_each(|(message, body)| self.say(peer, &message, body))
     }
 
-    /// Sends what there is room for by now.
+    /// Sends waiting messages as far as there is room for them by now.
     fn say_later(&mut self) {
         let (link, more) = (&mut self.link, &mut self.more);
         self.later.retain(|peer, frames| {
@@ -179,7 +179,7 @@ impl Nodes {
         if !ended {
             return Ok(found);
         }
-        // Others may own by now what it owned.
+        // Others may own its names by now.
         self.directory.forget();
         self.reach_owners_in(dir).map(|(found, _)| found)
     }
@@ -196,6 +196,20 @@ impl Nodes {
     /// Whether this agent owns `path`.
     pub(crate) fn owns(&self, path: &[u8]) -> bool {
         self.directory.owns(path)
+    }
+
+    /// Whether another node owns the name of a request: it was the first to write it.
+    pub(crate) fn is_of_another(&self, request: &Request) -> bool {
+        let Some((path, _)) = request.name() else { return false };
+        let owner = if self.owns(path) { Ok(None) } else { self.directory.owner(path) };
+        matches!(owner, Ok(Some(Owner::There(_))))
+    }
+
+    /// Whether this node owns the name of a request of another node.
+    pub(crate) fn owns_name_of(&self, request: &Request) -> bool {
+        request.name().is_none_or(|(path, _)| {
+            self.owns(path) || self.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
+        })
     }
 
     /// The connection with an agent; `None` if it has ended.
@@ -229,17 +243,17 @@ impl Nodes {
         Ok(Some(peer))
     }
 
-    /// An agent that has connected says who it is.
+    /// An agent that has connected names itself.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent says.
+    /// `InvalidData` for words that no agent sends.
     pub(crate) fn called(&mut self, peer: Peer, words: &str) -> io::Result<()> {
         let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
         self.callers.insert(peer, instance);
         Ok(())
     }
 
-    /// Who has connected.
+    /// The agent that has connected.
     pub(crate) fn caller(&self, peer: Peer) -> Option<&Instance> {
         self.callers.get(&peer)
     }
@@ -289,7 +303,7 @@ impl Nodes {
         for name in names {
             self.owners.remove(&name);
             if let Some(instance) = &instance {
-                // Who cannot take it will say so when the name is needed.
+                // An agent that cannot take it will say so when the name is needed.
                 let _ = self.directory.bequeath(&name, instance);
             }
         }

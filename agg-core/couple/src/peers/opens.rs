@@ -31,7 +31,7 @@ pub(crate) struct Opens {
     lost: BTreeMap<u64, (Process, String)>,
 }
 
-/// The answer to a request about a handle whose owner has ended.
+/// The answer to a request about a handle with an owner that has ended.
 fn after(lost: Option<&(Process, String)>) -> Reply {
     match lost {
         Some((_, text)) if text.is_empty() => Reply::Done,

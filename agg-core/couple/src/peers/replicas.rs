@@ -1,4 +1,4 @@
-//! Copies of generations whose names another node owns.
+//! Replicas of generations that other nodes own.
 
 use super::mapped::Mapped;
 use super::runs::Runs;
@@ -21,13 +21,13 @@ mod replica;
 pub(crate) use confirmation::agree;
 pub(crate) use replica::{Replica, Wanting};
 
-/// Of how many series of files it is known what the last one was like.
+/// Series of files with a known last one, at most.
 const HABITS: usize = 256;
 
-/// Copies that nobody has opened, of files whose attributes programs have asked for, at most.
+/// Replicas that nobody has opened, made because programs asked for attributes, at most.
 const DESCRIBED: usize = 64;
 
-/// What the last file of a series was like.
+/// Facts of the last file of a series.
 #[derive(Debug, Default)]
 struct Habit {
     /// The units that programs have wanted.
@@ -100,7 +100,7 @@ impl Replicas {
         self.all.get_mut(&key).map(|replica| (replica, &mut self.areas))
     }
 
-    /// The copies of which a description that could write was closed.
+    /// The replicas with a description that could write and was closed.
     pub(crate) fn closed(&self) -> Vec<Key> {
         let closed = self.areas.closed();
         let is_it = |copy: &Replica| closed.contains(&copy.local);
@@ -118,7 +118,7 @@ impl Replicas {
         written.map(|(key, _)| *key).chain(self.opens.of(process)).collect()
     }
 
-    /// The copies of what `peer` owns.
+    /// The replicas of files of `peer`.
     pub(crate) fn of(&self, peer: Peer) -> Vec<Key> {
         self.all.keys().filter(|key| key.0 == peer).copied().collect()
     }
@@ -156,7 +156,7 @@ impl Replicas {
         let size = if is_renewed { 0 } else { away.size };
         let mut opens = 0;
         if let Some(copy) = self.all.get(&key) {
-            // One that lacks what other nodes have written is of use to who has it open only.
+            // One that lacks bytes of other nodes is of use only to programs that have it open.
             let is_it = copy.shared.is_some() == is_renewed && !(is_renewed && copy.gone);
             if is_it || copy.can_be_renewed() {
                 return Ok(());
@@ -261,7 +261,7 @@ impl Replicas {
         }
     }
 
-    /// Gives up what was offered by others than those that are still asked.
+    /// Gives up offers of others than those that are still asked.
     pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>) {
         let is_left = |key: &Key, copy: &Replica| copy.offered && !asked.contains(&key.0);
         let left: Vec<Key> =
@@ -320,7 +320,7 @@ impl Replicas {
         }
     }
 
-    /// Notes what programs have wanted of a copy so far.
+    /// Notes the bytes that programs have wanted of a replica so far.
     pub(crate) fn note_habit(&mut self, key: Key) {
         let Some(copy) = self.all.get(&key).filter(|copy| !copy.offered) else { return };
         let series = series(&copy.path);
@@ -333,7 +333,7 @@ impl Replicas {
         }
     }
 
-    /// A copy was made that nobody has opened: what programs will probably want is to come.
+    /// A replica was made that nobody has opened: bytes that programs probably want are to come.
     pub(crate) fn offered(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.offered = true;

@@ -17,7 +17,7 @@ pub(crate) struct Ticket {
     pub(crate) request: Vec<u8>,
     pub(crate) path: Path,
     pub(crate) access: (bool, bool, bool),
-    /// The program fetches what it reads.
+    /// The program fetches the bytes that it reads.
     pub(crate) parts: bool,
     /// The opened file, while its bytes are on their way.
     pub(crate) opened: Option<Away>,

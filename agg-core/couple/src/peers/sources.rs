@@ -11,7 +11,7 @@ use aggio_link::Peer;
 use std::io;
 
 /// A node that has bytes, and the generation to which it wrote them: this one, or an earlier one
-/// with whose bytes this one began.
+/// which gave its bytes to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Holder {
     /// The connection that its agent has made.
@@ -62,7 +62,7 @@ impl Where {
     /// Decodes a body.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent of this version says.
+    /// `InvalidData` for a body that no agent of this version sends.
     pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body);
         let node = |from: &mut Reader<'_>| {
@@ -93,7 +93,7 @@ pub(crate) struct Sources {
     nodes: Vec<Source>,
     /// The places of their nodes; `None` for the owner.
     parts: Overlay<Option<usize>>,
-    /// Ranges that are to come, and of which the nodes are not known.
+    /// Ranges that are to come from unknown nodes.
     waiting: Vec<Extent>,
     /// The owner was asked.
     is_asked: bool,
@@ -144,7 +144,7 @@ impl Sources {
         self.waiting.extend(ranges);
     }
 
-    /// The ranges among those whose nodes are known, which do not wait any more.
+    /// The ranges among those with known nodes, which do not wait any more.
     pub(crate) fn known(&mut self) -> Vec<Extent> {
         let (known, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -165,7 +165,7 @@ impl Sources {
         places
     }
 
-    /// The ranges whose nodes are not known do not come.
+    /// The ranges with unknown nodes do not come.
     pub(crate) fn give_up(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.waiting)
     }

@@ -15,7 +15,7 @@ const PLACES: usize = 200_000;
 /// The destination of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A copy of what another node owns, and the number of its memory: it may have been made anew.
+    /// A replica, and the number of its memory: it may have been made anew.
     Replica(Key, Area),
     /// The memory of a generation of this node.
     Own(Area),
@@ -40,11 +40,11 @@ pub(crate) struct Part {
     pub(crate) pushed: bool,
 }
 
-/// Ranges of which several nodes have parts.
+/// Ranges with parts of several nodes.
 #[derive(Debug)]
 struct Take {
     target: Target,
-    /// Ranges of which parts have not arrived.
+    /// Ranges with parts that have not arrived.
     ranges: Vec<Extent>,
     /// The parts that have not arrived, and their nodes.
     left: Overlay<Sender>,
@@ -77,8 +77,8 @@ impl Takes {
         self.last
     }
 
-    /// Requests parts of ranges, from each node once for all of its own: those that it keeps for the
-    /// owner with these words.
+    /// Requests parts of ranges, from each node once for all that it keeps for the owner with these
+    /// words.
     pub(crate) fn request(
         &mut self,
         target: Target,
@@ -207,7 +207,7 @@ impl Takes {
         Some((target, lost))
     }
 
-    /// The requests of which a part was to come from `peer`.
+    /// The requests for parts that were to come from `peer`.
     pub(crate) fn of(&self, peer: Peer) -> Vec<u64> {
         let has = |take: &Take| take.left.iter().any(|(_, of)| of.peer == peer);
         self.all.iter().filter(|(_, take)| has(take)).map(|(tag, _)| *tag).collect()

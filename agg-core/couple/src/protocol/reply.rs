@@ -10,13 +10,13 @@ use std::io;
 pub(crate) enum Reply {
     /// It is done.
     Done,
-    /// The number of the error, and what is to be said of it, if anything.
+    /// The number of the error, and a text about it, if any.
     Failed(i32, String),
     /// The handle and the generation.
     Opened(u64, u64),
     /// The file on disk is meant.
     OnDisk(String),
-    /// The answer is yet to come: what the log is to say of it.
+    /// The answer is yet to come: a text for the log.
     Waits(String),
     /// The attributes of the file of a name, if there is one.
     Stat(Option<Stat>),

@@ -1,4 +1,4 @@
-//! Copies that get what the owner has and send what was written here, while the file is written.
+//! Replicas that get bytes of the owner and send written ones, while the file is written.
 
 use super::{Replica, Replicas};
 use crate::areas::Areas;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 impl Replicas {
-    /// Programs of other nodes write it from now on, of which the owner has no bytes yet. False if
+    /// Programs of other nodes write it from now on, and the owner has no bytes of it yet. False if
     /// nothing was written here that the owner does not have or get.
     pub(crate) fn share(&mut self, key: Key) -> bool {
         let Some(copy) = self.all.get_mut(&key) else { return false };
@@ -19,12 +19,12 @@ impl Replicas {
         if copy.writing.dirty {
             return true;
         }
-        // What it has is soon not all of it.
+        // Its bytes are soon not all.
         self.retire(key);
         false
     }
 
-    /// It is of use to those only who have it open.
+    /// It is of use only to those that have it open.
     pub(crate) fn retire(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.gone = true;
@@ -77,7 +77,7 @@ impl Replica {
         Ok(true)
     }
 
-    /// What is to be done next with a copy that several nodes write.
+    /// The next step with a replica that several nodes write.
     ///
     /// # Errors
     /// The system's.

@@ -1,4 +1,4 @@
-//! One copy: its memory, which bytes of it have come, and who has it open.
+//! One replica: its memory, the bytes that have come, and its opens.
 
 use crate::areas::Areas;
 use crate::peers::mapped::Mapped;
@@ -159,7 +159,7 @@ impl Replica {
         links.map(|link| Action::Reply(link, Reply::from(error))).collect()
     }
 
-    /// A program of this replica with the number `key` gets what the owner had.
+    /// A program of this replica with the number `key` gets bytes of the owner.
     pub(crate) fn renewed(&mut self, key: Key, wants: Wants) -> Option<Action> {
         Some(match wants {
             Wants::Open(ticket) => Action::HandOver(ticket),
@@ -177,7 +177,7 @@ impl Replica {
         })
     }
 
-    /// The owner names nodes that have parts. Returns actions for programs whose bytes are nowhere.
+    /// The owner names nodes that have parts. Returns actions for programs that get no bytes.
     pub(crate) fn hear_where(&mut self, found: Where) -> Vec<Action> {
         let is_new = self.incoming.sources.note(found);
         let lost = if is_new { Vec::new() } else { self.incoming.sources.give_up() };
@@ -283,12 +283,12 @@ impl Replica {
         self.early
     }
 
-    /// Whether it lacks what other nodes have written, or its owner has given it up.
+    /// Whether it lacks bytes of other nodes, or its owner has given it up.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Whether its readers can get what its owner has now, and nothing was written here.
+    /// Whether its readers can get the bytes of its owner now, and nothing was written here.
     pub(crate) fn can_be_renewed(&self) -> bool {
         self.shared.is_some() && !self.gone && self.writing.granted == 0
     }
@@ -297,14 +297,14 @@ impl Replica {
         self.incoming.pieces.are_all_there()
     }
 
-    /// Whether nobody has it open or waits for it, and its owner has what was written.
+    /// Whether nobody has it open or waits for it, and its owner has all written bytes.
     pub(super) fn is_unused(&self) -> bool {
         let is_idle = self.shared.as_ref().is_none_or(Shared::is_idle);
         let is_sent = !self.writing.dirty && !self.shares && is_idle;
         self.opens == 0 && self.waits.waiting.is_empty() && is_sent
     }
 
-    /// A process has it open for writing; whether it says what it writes, and that stays here.
+    /// A process has it open for writing; whether it reports its writes, and the bytes stay here.
     pub(crate) fn is_written_by(&mut self, process: Process, keeps: bool) {
         if self.writing.keeps
             && !keeps

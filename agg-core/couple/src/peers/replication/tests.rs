@@ -55,7 +55,7 @@ fn hear_where(all: &mut Replication) -> Vec<Action> {
     all.hear(OWNER, Message::Where(KEY.1), &body, &mut host).unwrap()
 }
 
-/// The map of a file whose second piece another node has.
+/// The map of a file with a second piece that another node has.
 fn map() -> Where {
     let node = crate::peers::Source { words: "other 2".into(), area: 10, ..Default::default() };
     let parts = vec![

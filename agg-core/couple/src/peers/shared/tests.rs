@@ -101,7 +101,7 @@ impl Scene {
         let ahead = if is_paged { ahead } else { 0 };
         let record = self.whole() + ahead;
         self.written.resize(self.written.len().max(record as usize + 1), [false; 2]);
-        // What was announced is not written again.
+        // Announced records are not written again.
         if std::mem::replace(&mut self.written[record as usize][variable as usize], true) {
             return;
         }
@@ -110,7 +110,7 @@ impl Scene {
         os::pwrite(self.writer.1.as_raw_fd(), &bytes, self.place(record, variable)).unwrap();
     }
 
-    /// Sends the owner what it is to have.
+    /// Sends the owner the bytes that it is to have.
     fn push(&mut self, part: Part) {
         let (shared, copy) = &mut self.writer;
         shared.push_part(Then::Ask(asked()), part);
@@ -149,7 +149,7 @@ impl Scene {
         self.sent = self.whole().min(self.announced);
     }
 
-    /// What the owner tells a reader, as the agent does.
+    /// The answers of the owner to a reader, as from the agent.
     fn records(&self) -> Option<u64> {
         let fd = self.owner.1.as_raw_fd();
         let header = records::header(fd).unwrap()?;
