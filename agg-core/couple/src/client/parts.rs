@@ -42,8 +42,9 @@ impl Client {
     }
 
     /// Waits until bytes of a file are there that was opened with
-    /// [`Open::parts`](super::Open::parts), and that another node sends. So many behind the last are to come as well; nobody waits for
-    /// these. Whether all bytes of the file are there, now and for ever.
+    /// [`Open::parts`](super::Open::parts), and that another node sends. So many behind the last
+    /// are to come as well; nobody waits for these. Whether all bytes of the file are there, now
+    /// and for ever.
     ///
     /// # Errors
     /// `EIO` if that node has ended; the agent cannot be reached.
