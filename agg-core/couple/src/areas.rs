@@ -1,4 +1,4 @@
-//! The memory of generations: nameless files, of which programs get descriptors of their own.
+//! The memory of generations: nameless files; programs get descriptors of their own.
 
 mod moved;
 
@@ -46,7 +46,7 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// Of `file`, whose bytes are in memory or not.
+    /// Of `file`, with bytes that are in memory or not.
     fn of(file: OwnedFd, has_memory: bool) -> io::Result<Self> {
         let facts = os::fstat(file.as_raw_fd())?;
         let (held, size) = (512 * facts.st_blocks.unsigned_abs(), facts.st_size.unsigned_abs());
@@ -252,7 +252,7 @@ impl Areas {
         if is_it { Some([open(source)?, open(area)?]) } else { None }
     }
 
-    /// Whether a file differs from the one of which it began as a copy; true if it is no copy.
+    /// Whether a file differs from the one as a copy of that it began; true if it is no copy.
     pub(crate) fn is_changed(&self, area: Area, copy_of: Option<Area>) -> bool {
         let Some(memory) = self.files.get(&area) else { return true };
         let (Some(copied), Some(source)) =
@@ -307,7 +307,7 @@ impl Areas {
         unsafe { libc::inotify_rm_watch(self.events(), memory.watch) };
     }
 
-    /// Files of which a description that could write was closed since the last call.
+    /// Files with a description that could write and was closed since the last call.
     pub(crate) fn closed(&self) -> Vec<Area> {
         let mut found = Vec::new();
         let mut buffer = [0u8; 4096];

@@ -8,6 +8,9 @@
 use crate::fd::{checked, owned};
 use crate::place::user;
 use crate::protocol::pair;
+use crate::spares::Spare;
+use aggio_base::log;
+use aggio_base::log::Level;
 use aggio_base::os;
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -129,6 +132,47 @@ fn enter(maps: &[(&CStr, CString)]) -> io::Result<()> {
         status(unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } as i64)?;
     }
     Ok(())
+}
+
+/// Smaller files do without huge pages.
+const LARGE: u64 = 1 << 20;
+
+/// Whether there are files with huge pages.
+#[derive(Debug, Default)]
+pub(crate) enum Pages {
+    /// Nobody has needed any yet.
+    #[default]
+    Unknown,
+    Huge(Huge),
+    Small,
+}
+
+impl Pages {
+    /// Where files of so many bytes have huge pages.
+    pub(crate) fn huge(&mut self, bytes: u64) -> Option<&Huge> {
+        if bytes < LARGE {
+            return None;
+        }
+        if matches!(self, Pages::Unknown) {
+            *self = Huge::new().map_or_else(
+                |error| {
+                    log!(Level::Debug, "agent: there are no files with huge pages: {error}");
+                    Pages::Small
+                },
+                Pages::Huge,
+            );
+        }
+        match self {
+            Pages::Huge(huge) if bytes >= 2 * huge.page => Some(huge),
+            _ => None,
+        }
+    }
+
+    /// A file for so many bytes, if those have huge pages.
+    pub(crate) fn file(&mut self, bytes: u64) -> Option<Spare> {
+        let huge = self.huge(bytes)?;
+        Some(Spare { slack: huge.page, ..Spare::from(huge.file().ok()?) })
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod areas;
 mod classic;
 mod fd;
 mod folder;
+mod hosted;
 mod huge;
 mod keeper;
 mod peers;

@@ -225,7 +225,7 @@ impl Spool {
         for entry in std::fs::read_dir(format!("/proc/self/fd/{}", self.inner.as_raw_fd()))? {
             names.push(entry?.file_name());
         }
-        // What is about to replace a record comes behind it.
+        // A file that is about to replace a record comes behind it.
         names.sort();
         let mut bytes = Vec::new();
         for name in names {
@@ -244,7 +244,7 @@ impl Spool {
             match self.read(&name, boot) {
                 Ok(record) => {
                     if new.is_some() {
-                        // What is told from now on is not to depend on the one before it.
+                        // Later records are not to depend on the one before it.
                         self.rename(&name, &format!("{RECORD}{number}"))?;
                         let is_replaced = format!("{RECORD}{number}");
                         found.strange.retain(|(name, _)| *name != is_replaced);

@@ -1,11 +1,11 @@
-//! What a program is told of its open.
+//! Answers to opens of programs.
 
 use super::Agent;
-use super::pulls::After;
+use super::deferred::After;
 use super::waits::Waiting;
-use crate::peers::ALL;
+use crate::hosted::ALL;
 use crate::protocol::Reply;
-use crate::registry::{Answer, Area, Opening, Registry};
+use crate::registry::{Answer, Opening, Registry};
 use std::os::fd::AsRawFd;
 
 impl Agent {
@@ -14,28 +14,23 @@ impl Agent {
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.registry)),
+            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.own.registry)),
             Answer::Fail(number) => {
-                Reply::Failed(number, told(&answer, &waiting.path, &self.registry))
+                Reply::Failed(number, told(&answer, &waiting.path, &self.own.registry))
             }
         };
         self.reply(waiting.link, &reply, None);
         self.settle();
     }
 
-    /// Whether a program is about to get a descriptor by which it can write to a generation.
-    pub(super) fn is_promised(&self, area: Area) -> bool {
-        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
-    }
-
     /// Makes the descriptor of an open and sends it.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
         if waiting.access.write {
-            self.promised.insert((opening.area, opening.handle));
+            self.waits.promise(opening.area, opening.handle);
         }
         let failed = self.carry_out(waiting.mode);
-        if failed.is_none() && self.aside.lets_wait(waiting, opening) {
-            self.let_wait(waiting.link);
+        if failed.is_none() && self.background.lets_wait(waiting, opening) {
+            self.links.let_wait(waiting.link);
             return self.settle();
         }
         self.hand_over_if(failed, waiting, opening);
@@ -51,35 +46,39 @@ impl Agent {
         if failed.is_none() && self.holds(waiting, opening) {
             return self.settle();
         }
-        let reads_all = !waiting.parts && !self.is_from_away(waiting.link);
+        let guests = self.peers.as_ref().map(|peers| &peers.guests);
+        let is_guest = guests.is_some_and(|guests| guests.request(waiting.link).is_some());
+        let reads_all = !waiting.parts && !is_guest;
         if failed.is_none() && reads_all {
             let after = After::Open(waiting.clone(), opening);
-            self.let_wait(waiting.link);
+            self.links.let_wait(waiting.link);
             if self.pulls_first(opening.area, &[ALL], after).is_ok() {
                 return self.settle();
             }
         }
         let access = waiting.access;
         if access.write {
-            self.aside.note_written(opening.area);
+            self.background.note_written(opening.area);
         }
-        self.promised.remove(&(opening.area, opening.handle));
+        self.waits.end_promise(opening.area, opening.handle);
         let made = match failed {
             Some(number) => Err(std::io::Error::from_raw_os_error(number)),
-            None => self.areas.open(opening.area, access.read, access.write, access.append),
+            None => {
+                self.own.memory.areas.open(opening.area, access.read, access.write, access.append)
+            }
         };
         match made {
             Ok(fd) => {
                 let reply = Reply::Opened(opening.handle, opening.generation);
                 if !self.reply(waiting.link, &reply, Some(fd.as_raw_fd())) {
-                    self.registry.withdraw(waiting.process, opening.handle);
+                    self.own.registry.withdraw(waiting.process, opening.handle);
                 }
             }
             Err(error) => {
                 // Another writer may have died while the memory was filled.
-                let loss = self.registry.opens.loss(opening.handle);
+                let loss = self.own.registry.opens.loss(opening.handle);
                 let loss = loss.map(|(number, text)| (number, text.to_owned()));
-                self.registry.withdraw(waiting.process, opening.handle);
+                self.own.registry.withdraw(waiting.process, opening.handle);
                 let number = error.raw_os_error().unwrap_or(libc::EIO);
                 let failed = (number, error.to_string());
                 let (number, text) = loss.unwrap_or(failed);

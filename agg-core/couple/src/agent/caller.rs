@@ -50,6 +50,16 @@ impl Caller<'_> {
         }
     }
 
+    /// Cuts a file to no bytes, by its name.
+    pub(super) fn empty(&mut self, path: &[u8]) -> Reply {
+        self.registry.files.names.touch(path);
+        told(self.registry.empty(self.process, path))
+    }
+
+    pub(super) fn unlink(&mut self, path: &[u8], options: Options) -> Reply {
+        told(self.registry.unlink(self.process, path, options))
+    }
+
     pub(super) fn stat(&self, path: &[u8], options: Options) -> Reply {
         Reply::Stat(match self.registry.look(self.process, path, options) {
             None => None,
@@ -76,13 +86,12 @@ pub(super) fn lost(registry: &mut Registry, process: Process, handle: Handle) ->
         return Reply::Done;
     }
     registry.report_aborted(process, handle);
-    unknown()
+    Reply::unknown()
 }
 
-/// The answer to a request about an open of an earlier agent.
-pub(super) fn unknown() -> Reply {
-    let text = "the agent that knew an open file has ended, and with it what was written";
-    Reply::Failed(libc::ESTALE, text.into())
+/// The answer to a request that was carried out, or has failed with the number of an error.
+pub(super) fn told(result: Result<(), i32>) -> Reply {
+    result.map_or_else(|number| Reply::Failed(number, String::new()), |()| Reply::Done)
 }
 
 #[cfg(test)]
@@ -104,8 +113,8 @@ mod tests {
         let Reply::Stat(Some(stat)) = caller.stat(b"/d/f", Options::default()) else { panic!() };
         assert_eq!(stat.mode & 0o777, 0o640);
         assert_eq!(caller.close(opening.handle, 0), (Reply::Done, Some(ask.path)));
-        assert_eq!(caller.check(opening.handle, 0), unknown());
-        assert_eq!(caller.close(opening.handle, 0), (unknown(), None));
+        assert_eq!(caller.check(opening.handle, 0), Reply::unknown());
+        assert_eq!(caller.close(opening.handle, 0), (Reply::unknown(), None));
         assert_eq!(caller.stat(b"/d/none", Options::default()), Reply::Stat(None));
     }
 }

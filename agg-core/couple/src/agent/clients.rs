@@ -1,4 +1,4 @@
-//! The processes that are connected: who they are, and how they end.
+//! The connected processes: their names, and how they end.
 
 use super::Agent;
 use super::poll::poll;
@@ -135,7 +135,7 @@ impl Numbers {
 /// How the text of a process begins that is a program of its own.
 const ALONE: &str = "process ";
 
-/// What `/proc` tells of a process.
+/// Facts of a process from `/proc`.
 struct Facts {
     session: i32,
     flags: u64,
@@ -159,10 +159,10 @@ fn facts(pid: i32) -> io::Result<Facts> {
 /// The kernel's mark of a process that is ending.
 const EXITING: u64 = 4;
 
-/// Bytes of what a process says of itself, at most.
+/// Bytes of a text of a process about itself, at most.
 const WORDS: usize = 200;
 
-/// What a program says of itself.
+/// The first message of a program, about itself.
 pub(super) struct Hello {
     pub(super) job: String,
     pub(super) ranks: u32,
@@ -193,7 +193,7 @@ impl Hello {
 }
 
 impl Agent {
-    /// The process at the other end of a connection says who it is.
+    /// The process at the other end of a connection names itself.
     ///
     /// # Errors
     /// The process cannot be seen from here, as from another container.
@@ -203,16 +203,16 @@ impl Agent {
         let process = match self.clients.find(pid, client.start) {
             Some(process) => process,
             None => {
-                let process = self.registry.numbers.next();
+                let process = self.own.registry.numbers.next();
                 let who = hello.who(&client, session, &mut self.clients.jobs);
-                self.registry.join(process, who);
+                self.own.registry.join(process, who);
                 self.clients.add(process, client);
                 process
             }
         };
         if self.clients.set_orderly(process, false) {
             // It may have become another program, which is served as well.
-            self.registry.touch_written_by(process);
+            self.own.registry.touch_written_by(process);
         }
         self.lifetime.stays = false;
         self.links.belongs_to(link, process);
@@ -222,15 +222,17 @@ impl Agent {
     /// A connection has ended.
     pub(super) fn hang_up(&mut self, link: u64) {
         let Some(left) = self.links.end(link) else { return };
-        self.waits.take(&mut self.registry, |one| one.link == link);
+        self.waits.take(&mut self.own.registry, |one| one.link == link);
         self.steps.cancel(link);
-        self.cancel_away(link);
-        self.peers.iter_mut().for_each(|peers| _ = peers.listings.remove(&link));
+        self.act_on(|peers| peers.cancel(link));
+        self.peers.iter_mut().for_each(|peers| peers.requests.hang_up(link));
         let Some(process) = left else { return };
         if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
             self.take_leave(process);
             // One that has only looked is as good as gone; it may come again.
-            if self.registry.has_no_part(process) && !self.uses_copies(process) {
+            let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
+            let uses = replicas.is_some_and(|all| !all.used_by(process).is_empty());
+            if self.own.registry.has_no_part(process) && !uses {
                 self.lose(process);
             }
         }
@@ -239,26 +241,25 @@ impl Agent {
     /// A process ends in order from now on.
     pub(super) fn take_leave(&mut self, process: Process) {
         self.clients.set_orderly(process, true);
-        self.registry.touch_written_by(process);
-    }
-
-    fn uses_copies(&self, process: Process) -> bool {
-        self.peers.as_ref().is_some_and(|peers| !peers.copies.used_by(process).is_empty())
+        self.own.registry.touch_written_by(process);
     }
 
     /// A process has ended.
     pub(super) fn lose(&mut self, process: Process) {
-        // What it said before comes first.
+        // Earlier messages come first.
         for link in self.links.of(process) {
             self.hear(link);
             self.hang_up(link);
         }
         let Some(client) = self.clients.remove(process) else { return };
-        let job = self.registry.processes.get(&process).map(|who| who.job);
-        self.registry.end(process, client.orderly);
-        // What it asked for and has not been asked yet is asked for no more.
-        self.leave(process, client.orderly);
-        self.lost.retain(|_, (whose, _)| *whose != process);
+        let job = self.own.registry.processes.get(&process).map(|who| who.job);
+        self.own.registry.end(process, client.orderly);
+        // Nobody needs the answers to its requests any more.
+        if let Some(peers) = &mut self.peers {
+            let (used, actions) = peers.leave(process, client.orderly);
+            self.act(actions);
+            used.into_iter().for_each(|key| self.look_away(key));
+        }
         job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
     }

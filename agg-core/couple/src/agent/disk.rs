@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// How long until what could not be stored is tried again.
+/// How long until a file that could not be stored is tried again.
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Files on their way to the disk, and those that did not get there.
@@ -103,7 +103,7 @@ impl Storage {
         self.failed.iter().map(|(_, again)| *again).min()
     }
 
-    /// Tries again what could not be stored.
+    /// Tries again to store files that could not be stored.
     pub(super) fn try_again(&mut self, registry: &mut Registry) {
         let now = Instant::now();
         let due = self.failed.extract_if(.., |(_, again)| *again <= now);

@@ -15,7 +15,7 @@ impl Agent {
     /// was written under it yet. False if this node stays the owner.
     pub(super) fn hands_over(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
         let Request::Open { ask, .. } = request else { return false };
-        let Some(to) = self.peers.as_ref().and_then(|peers| peers.caller(peer)) else {
+        let Some(to) = self.peers.as_ref().and_then(|peers| peers.nodes.caller(peer)) else {
             return false;
         };
         let (path, to) = (ask.path.clone(), to.clone());
@@ -28,25 +28,26 @@ impl Agent {
 
     /// Makes another agent the owner of a name, if nothing was written under it yet.
     pub(super) fn hands_name_over(&mut self, path: &Path, to: &Instance) -> bool {
-        let is_unwritten = self.registry.files.names.get(path).is_none_or(|one| one.is_unwritten());
+        let is_unwritten =
+            self.own.registry.files.names.get(path).is_none_or(|one| one.is_unwritten());
         if !is_unwritten || self.waits.written().any(|other| other == path) {
             return false;
         }
         let Some(peers) = &mut self.peers else { return false };
-        if let Err(error) = peers.hand_over(path, to) {
+        if let Err(error) = peers.nodes.hand_over(path, to) {
             log!(Level::Debug, "agent: a name stays on this node: {error}");
             return false;
         }
-        self.registry.files.names.forget(path);
+        self.own.registry.files.names.forget(path);
         self.send_readers_away(path);
         true
     }
 
     /// Lets the opens that wait for a name ask its new owner.
     fn send_readers_away(&mut self, path: &Path) {
-        for (waiting, ask) in self.waits.take(&mut self.registry, |one| one.path == *path) {
+        for (waiting, ask) in self.waits.take(&mut self.own.registry, |one| one.path == *path) {
             let peers = self.peers.as_mut();
-            match peers.and_then(|peers| peers.answers.remove(&waiting.link)) {
+            match peers.and_then(|peers| peers.guests.end(waiting.link)) {
                 Some((peer, ticket)) => _ = self.tell(peer, &Message::Moved(ticket)),
                 None => self.serve_again(waiting.link, waiting.process, open(&waiting, ask)),
             }
@@ -56,14 +57,14 @@ impl Agent {
     /// An agent that was asked does not own the name any more: its new owner is asked.
     pub(super) fn hear_moved(&mut self, peer: Peer, ticket: u64) {
         let Some(peers) = &mut self.peers else { return };
-        if peers.tickets.get(&ticket).is_none_or(|kept| kept.peer != peer) {
+        if peers.requests.of(peer, ticket).is_none() {
             return;
         }
-        let Some(kept) = peers.tickets.remove(&ticket) else { return };
-        peers.forget_owner(&kept.path);
+        let Some(kept) = peers.requests.take(ticket) else { return };
+        peers.nodes.forget_owner(&kept.path);
         if let Ok(request) = Request::decode(&kept.request) {
             if let Request::Rename(_, to, _) = &request {
-                peers.forget_owner(to);
+                peers.nodes.forget_owner(to);
             }
             self.serve_again(kept.link, kept.process, request);
         }

@@ -1,6 +1,7 @@
 //! When the agent ends.
 
 use super::Agent;
+use super::socket_watch::SocketWatch;
 use crate::peers::Peers;
 use crate::protocol::Reply;
 use crate::registry::Registry;
@@ -14,9 +15,10 @@ const LINGERS: Duration = Duration::from_millis(500);
 /// How long it stays if a program may still have to learn that a writer died.
 const LINGERS_AFTER_DEATH: Duration = Duration::from_secs(10);
 
-/// Since when the agent serves, and has nothing to do.
+/// The beginning of the agent, and the reasons for which it ends.
 #[derive(Debug)]
 pub(super) struct Lifetime {
+    pub(super) socket_watch: SocketWatch,
     began: Instant,
     idle_since: Option<Instant>,
     /// It was started by hand: it stays until the first program has come.
@@ -26,8 +28,8 @@ pub(super) struct Lifetime {
 }
 
 impl Lifetime {
-    pub(super) fn begin() -> Self {
-        Self { began: Instant::now(), idle_since: None, stays: false, quits: false }
+    pub(super) fn begin(socket_watch: SocketWatch) -> Self {
+        Self { socket_watch, began: Instant::now(), idle_since: None, stays: false, quits: false }
     }
 
     pub(super) fn seconds(&self) -> f64 {
@@ -55,8 +57,8 @@ impl Lifetime {
 impl Agent {
     /// Whether nothing is left to do, and has not been for a while.
     pub(super) fn is_done(&mut self) -> bool {
-        let is_lost = self.reach.is_lost() && self.clients.is_empty();
-        if is_lost && self.registry.files.store_all(false) > 0 {
+        let is_lost = self.lifetime.socket_watch.is_lost() && self.clients.is_empty();
+        if is_lost && self.own.registry.files.store_all(false) > 0 {
             self.settle();
         }
         let is_busy = self.storage.is_busy();
@@ -64,14 +66,14 @@ impl Agent {
             return true;
         }
         if is_lost && !is_busy {
-            let left = self.registry.files.generations.len();
+            let left = self.own.registry.files.generations.len();
             let text = "its socket was removed, so that no program can reach it";
             log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
             return true;
         }
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
         let serves = is_busy || is_needed || !self.links.is_empty();
-        self.lifetime.is_over(serves, &self.registry)
+        self.lifetime.is_over(serves, &self.own.registry)
     }
 
     /// Ends the agent, unless somebody needs it: the answer.
@@ -85,7 +87,7 @@ impl Agent {
                 false => "programs are connected",
             });
         }
-        let left = self.registry.files.store_all(true);
+        let left = self.own.registry.files.store_all(true);
         self.settle();
         if left > 0 {
             let text = "generations that are to be on disk are not yet: they are being stored";
@@ -94,7 +96,7 @@ impl Agent {
         if self.storage.is_busy() {
             return busy("files are being removed");
         }
-        if !self.aside.is_idle() {
+        if !self.background.is_idle() {
             return busy("generations are being copied or compared");
         }
         self.lifetime.quits = true;
@@ -109,7 +111,13 @@ mod tests {
 
     #[test]
     fn an_agent_ends_a_while_after_it_has_nothing_to_do() {
-        let (mut lifetime, mut registry) = (Lifetime::begin(), Registry::behind(0));
+        let scratch = tempfile::tempdir().unwrap();
+        let place =
+            crate::place::Place::open(scratch.path().join("agent").to_str().unwrap()).unwrap();
+        std::fs::write(place.visible("sock"), "").unwrap();
+        let lock = place.lock("lock", false).unwrap().unwrap();
+        let watch = SocketWatch::new(place, lock).unwrap();
+        let (mut lifetime, mut registry) = (Lifetime::begin(watch), Registry::behind(0));
         lifetime.stays = true;
         assert!(!lifetime.is_over(false, &registry));
         assert_eq!(lifetime.end(&registry), None, "no program has come yet");

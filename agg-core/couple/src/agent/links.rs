@@ -2,13 +2,11 @@
 
 use super::Agent;
 use crate::fd::checked;
-use crate::peers::{Message, Ticket};
 use crate::place;
 use crate::protocol::{Packet, Packets, Reply, Request, address};
 use crate::registry::{Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -24,14 +22,14 @@ const RESTS: Duration = Duration::from_millis(100);
 /// Bytes of a text in one answer at most.
 const PART: usize = 16 << 10;
 
-/// A connection, and whose it is.
+/// A connection, and its process.
 #[derive(Debug)]
 struct Connection {
     packets: Packets,
     process: Option<Process>,
     /// It waits for an answer.
     waits: bool,
-    /// The text of which it asks for one part after the other.
+    /// The text that it asks for, one part after the other.
     text: Vec<u8>,
 }
 
@@ -248,7 +246,7 @@ impl Links {
 }
 
 impl Agent {
-    /// Reads what a connection says.
+    /// Reads the messages of a connection.
     pub(super) fn hear(&mut self, link: u64) {
         while let Some(received) = self.links.receive(link) {
             match received {
@@ -296,24 +294,10 @@ impl Agent {
             self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
             return;
         }
-        if self.waits.take(&mut self.registry, |one| one.link == link).is_empty() {
-            return self.cancel_away(link);
+        if self.waits.take(&mut self.own.registry, |one| one.link == link).is_empty() {
+            return self.act_on(|peers| peers.cancel(link));
         }
         self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
-    }
-
-    /// An open that an owner was asked for, and has not answered, is not wanted any more.
-    pub(super) fn cancel_away(&mut self, link: u64) {
-        let Some(peers) = &mut self.peers else { return };
-        let is_it = |kept: &Ticket| kept.link == link && kept.opened.is_none();
-        let waiting = peers.tickets.iter().filter(|(_, kept)| is_it(kept));
-        let waiting: Vec<(u64, Peer, Process)> =
-            waiting.map(|(ticket, kept)| (*ticket, kept.peer, kept.process)).collect();
-        for (ticket, peer, process) in waiting {
-            let request = Request::Cancel.encode();
-            // A connection that has ended is told soon, with all its tickets.
-            let _ = peers.say(peer, &Message::Ask { process, ticket, request }, Body::None);
-        }
     }
 }
 

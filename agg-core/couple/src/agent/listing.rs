@@ -1,7 +1,7 @@
 //! Listings of directories with the files that other nodes own.
 
 use super::Agent;
-use super::away::{Way, failed};
+use super::forward::Way;
 use crate::peers::{Listing, page};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Process, Registry};
@@ -24,33 +24,18 @@ impl Agent {
         let (Some(peers), Request::List(dir, after, view)) = (&mut self.peers, &request) else {
             return Way::Here(request);
         };
-        let owners = match peers.owners_in(dir) {
+        let owners = match peers.nodes.owners_in(dir) {
             Ok(owners) if owners.is_empty() => return Way::Here(request),
             Ok(owners) => owners,
             Err(error) => {
-                self.reply(link, &failed(&error), None);
+                self.reply(link, &Reply::from(&error), None);
                 return Way::There;
             }
         };
-        let own = list(&self.registry, process, dir, after, *view);
+        let own = list(&self.own.registry, process, dir, after, *view);
         let listing = Listing::new(owners.len(), own);
-        if let Some(peers) = &mut self.peers {
-            peers.listings.insert(link, listing);
-        }
+        peers.requests.list(link, listing);
         owners.into_iter().for_each(|peer| self.ask(peer, link, process, request.clone()));
         Way::There
-    }
-
-    /// What one of them has answered; gives the answer back if the program waits for no listing.
-    pub(super) fn hear_names(&mut self, link: u64, reply: Reply) -> Option<Reply> {
-        let listings = self.peers.as_mut().map(|peers| &mut peers.listings);
-        let Some(listing) = listings.and_then(|listings| listings.get_mut(&link)) else {
-            return Some(reply);
-        };
-        if listing.hear(reply) {
-            let listing = self.peers.as_mut().and_then(|peers| peers.listings.remove(&link));
-            listing.into_iter().for_each(|all| _ = self.reply(link, &all.reply(), None));
-        }
-        None
     }
 }

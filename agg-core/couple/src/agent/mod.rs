@@ -2,48 +2,43 @@
 //! memory. One thread; it sleeps unless a program wants something or ends.
 
 mod answers;
-mod aside;
-mod away;
-mod before;
+mod background;
 mod caller;
 mod clients;
 mod complete;
+mod deferred;
 mod disk;
-mod early;
+mod forward;
+mod generations;
 mod handover;
-mod keeping;
+mod inbound;
+mod kept_bytes;
 mod lifetime;
 mod links;
 mod listing;
 mod memory;
-mod offers;
-mod owners;
-mod parts;
+mod multi_writer;
+mod pending_events;
 mod poll;
 mod pulls;
-mod pushes;
-mod reach;
-mod remote;
+mod readers;
 mod renames;
+mod replica_sync;
 mod run;
-mod sending;
 mod serve;
-mod several;
+mod socket_watch;
 mod spill;
-mod spread;
 mod status;
 mod step;
-mod subscriptions;
 mod survive;
-mod taking;
 mod waits;
 
 #[cfg(test)]
-mod aside_tests;
+mod background_tests;
+#[cfg(test)]
+mod multi_writer_tests;
 #[cfg(test)]
 mod pushes_tests;
-#[cfg(test)]
-mod spread_tests;
 #[cfg(test)]
 mod step_tests;
 #[cfg(test)]
@@ -51,23 +46,22 @@ mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::areas::Areas;
 use crate::peers::Peers;
 use crate::place::Place;
 use crate::protocol::Reply;
-use crate::registry::{Area, Directory, Effect, Options, Process, Registry};
-use crate::spares::Spares;
+use crate::registry::{Directory, Effect, Options, Process};
 use aggio_base::log;
 use aggio_base::log::Level;
-use aggio_base::spare_memory;
 use aggio_config::settings::couple::CoupleLink;
+use background::Background;
 use clients::Clients;
+use generations::Generations;
 use lifetime::Lifetime;
 use links::Links;
 use poll::poll;
-use reach::Reach;
 pub use run::run;
-use std::collections::{BTreeMap, BTreeSet};
+use socket_watch::SocketWatch;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 use survive::Survivors;
@@ -80,40 +74,22 @@ const LOOKS: u32 = 50;
 /// All that an agent has.
 #[derive(Debug)]
 pub struct Agent {
-    reach: Reach,
     links: Links,
-    registry: Registry,
-    areas: Areas,
-    spares: Spares,
-    pages: memory::Pages,
+    own: Generations,
     clients: Clients,
     waits: Waits,
     /// Agents of other nodes, where the directory is one that several nodes may see.
     peers: Option<Peers>,
-    /// Generations of which other nodes were told something that they have not done yet.
-    pending: BTreeMap<u64, several::Pending>,
-    /// Bytes that are fetched from the nodes that keep them.
-    pulls: pulls::Pulls,
-    /// Opens for writing whose programs have no descriptor yet.
-    promised: BTreeSet<(u64, u64)>,
-    /// Handles of which what was written is lost: whose they are, and why.
-    lost: BTreeMap<u64, (Process, String)>,
     /// Files that are looked at again soon, and how often they were.
     closing: BTreeMap<u64, u32>,
-    /// What happened before a request is just being found out.
+    /// Events before a request are just being found out.
     catches_up: bool,
     lifetime: Lifetime,
-    /// Bytes of all generations that became complete.
-    written: u64,
-    /// Bytes of memory that there were at most.
-    peak: u64,
     folders: spill::Folders,
     survivors: Survivors,
-    aside: aside::Aside,
+    background: Background,
     steps: step::Steps,
     storage: disk::Storage,
-    /// Bytes that generations may have where no rule says so.
-    limit: u64,
 }
 
 /// Events, in the order in which they are served.
@@ -140,41 +116,30 @@ impl Agent {
         let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
         place.remove("sock");
         let links = Links::new(&place.file("sock"))?;
-        let reach = Reach::new(place, lock)?;
-        let place = reach.place();
+        let socket_watch = SocketWatch::new(place, lock)?;
+        let place = socket_watch.place();
         let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
         Ok(Some(Self {
-            reach,
             links,
-            registry: Registry::behind(fresh()),
-            areas: Areas::new()?,
-            spares: Spares::default(),
-            pages: memory::Pages::default(),
+            own: Generations::new(fresh())?,
             clients: Clients::default(),
             waits: Waits::default(),
             peers,
-            pending: BTreeMap::new(),
-            pulls: pulls::Pulls::default(),
-            promised: BTreeSet::new(),
-            lost: BTreeMap::new(),
             closing: BTreeMap::new(),
             catches_up: false,
-            lifetime: Lifetime::begin(),
-            written: 0,
-            peak: 0,
+            lifetime: Lifetime::begin(socket_watch),
             folders: spill::Folders::default(),
             survivors: Survivors::default(),
-            aside: aside::Aside::new()?,
+            background: Background::new()?,
             steps: step::Steps::default(),
             storage: disk::Storage::default(),
-            limit: spare_memory::limit().unwrap_or(0) / 2,
         }))
     }
 
     /// Serves programs until nothing is left to do.
     ///
     /// # Errors
-    /// The system refuses to tell what happens.
+    /// The system refuses to report events.
     pub fn run(&mut self) -> io::Result<()> {
         // A lease that is being broken is told by a signal that would end the process.
         // SAFETY: the disposition of one signal changes; no handler is installed.
@@ -183,23 +148,30 @@ impl Agent {
             self.turn()?;
         }
         if let Some(peers) = &self.peers {
-            peers.directory.withdraw();
+            peers.nodes.directory.withdraw();
         }
         self.survivors.leave(self.lifetime.quits);
-        self.reach.leave();
+        self.lifetime.socket_watch.leave();
         Ok(())
     }
 
-    /// Waits for what happens next, and serves it.
+    /// Waits for the next event, and serves it.
     fn turn(&mut self) -> io::Result<()> {
         let listener = self.links.events();
-        let mut sources = vec![(Source::Areas, self.areas.events())];
+        let mut sources = vec![(Source::Areas, self.own.memory.areas.events())];
         sources.push((Source::Storage, self.storage.events()));
         sources.extend(self.links.all().map(|(link, fd)| (Source::Connection(link), fd)));
         sources.extend(self.clients.lives().map(|(process, fd)| (Source::Client(process), fd)));
         sources.push((Source::Listener, listener));
-        let others = [self.reach.events(), self.spares.events(), self.aside.events()];
-        let peers = self.peers.iter().flat_map(|all| [all.descriptor(), all.copies.events()]);
+        let others = [
+            self.lifetime.socket_watch.events(),
+            self.own.memory.spares.events(),
+            self.background.events(),
+        ];
+        let peers = self
+            .peers
+            .iter()
+            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
         let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {
@@ -211,24 +183,24 @@ impl Agent {
         for source in happened {
             match source {
                 Source::Areas => {
-                    let closed = self.areas.closed();
+                    let closed = self.own.memory.areas.closed();
                     closed.into_iter().for_each(|area| self.look_again(area, 0));
                 }
-                Source::Storage => self.storage.hear(&mut self.registry),
+                Source::Storage => self.storage.hear(&mut self.own.registry),
                 Source::Connection(link) => self.hear(link),
                 Source::Client(process) => self.lose(process),
-                Source::Listener => self.links.accept(&mut self.registry),
+                Source::Listener => self.links.accept(&mut self.own.registry),
                 Source::Other => {}
             }
         }
-        self.reach.hear();
-        self.spares.hear();
-        self.storage.try_again(&mut self.registry);
-        if self.folders.try_again(&mut self.registry) {
+        self.lifetime.socket_watch.hear();
+        self.own.memory.spares.hear();
+        self.storage.try_again(&mut self.own.registry);
+        if self.folders.try_again(&mut self.own.registry) {
             self.settle();
         }
-        self.folders.forget_told(&self.registry);
-        self.hear_aside();
+        self.folders.forget_told(&self.own.registry);
+        self.hear_background();
         self.hear_peers()?;
         self.settle();
         self.remind();
@@ -241,81 +213,65 @@ impl Agent {
         let reminder = self.waits.next();
         let again = self.storage.next();
         let folders = self.folders.next();
-        let end = self.lifetime.end(&self.registry);
-        let is_closing = |peers: &Peers| !peers.closing.is_empty();
+        let end = self.lifetime.end(&self.own.registry);
+        let is_closing = |peers: &Peers| !peers.replication.replicas.closing.is_empty();
         let looks = !self.closing.is_empty() || self.peers.as_ref().is_some_and(is_closing);
         let look = looks.then(Instant::now);
-        let spare = self.spares.until();
+        let spare = self.own.memory.spares.until();
         let records = self.steps.next();
         let next = [reminder, again, folders, end, look, spare, records, self.links.next()];
         let next = next.into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
-        let peers = self.peers.as_ref().and_then(|peers| peers.timeout());
+        let peers = self.peers.as_ref().and_then(|peers| peers.nodes.timeout());
         next.into_iter().chain(peers).min()
     }
 
     /// Tells of waits that have lasted another minute.
     fn remind(&mut self) {
-        let mut all = self.steps.reminders(&self.registry);
-        all.extend(self.waits.reminders(&self.registry, &self.areas));
+        let mut all = self.steps.reminders(&self.own.registry);
+        all.extend(self.waits.reminders(&self.own.registry, &self.own.memory.areas));
         for (link, text) in all {
             log!(Level::Warn, "agent: {text}");
             self.reply(link, &Reply::Waits(text), None);
         }
     }
 
-    /// Does what the registry wants done, until nothing changes any more.
+    /// Carries out effects of the registry, until nothing changes any more.
     fn settle(&mut self) {
-        self.free_left();
+        self.own.memory.free_left(&self.own.registry);
         loop {
             if let Some(number) = self.carry_out(0) {
                 let error = io::Error::from_raw_os_error(number);
                 log!(Level::Error, "agent: memory of a generation: {error}");
             }
-            self.measure_for_waits();
-            if let Some((waiting, answer)) = self.waits.ready(&mut self.registry) {
+            self.own.memory.measure_for_waits(&self.waits, &mut self.own.registry);
+            if let Some((waiting, answer)) = self.waits.ready(&mut self.own.registry) {
                 self.answer(&waiting, answer);
-            } else if !self.move_ahead() && self.registry.files.effects.is_empty() {
+            } else if !self.own.move_ahead() && self.own.registry.files.effects.is_empty() {
                 break;
             }
         }
-        self.answer_pending();
-        for (link, reply) in self.steps.answers(&mut self.registry) {
+        self.finish_held();
+        for (link, reply) in self.steps.answers(&mut self.own.registry) {
             self.reply(link, &reply, None);
         }
     }
 
-    /// Lets generations move that will have to when the next ones begin; false if none was looked
-    /// for.
-    fn move_ahead(&mut self) -> bool {
-        let Some(path) = self.registry.files.room.grown.take() else { return false };
-        self.measure_for(&path);
-        self.registry.files.move_ahead(&path);
-        true
-    }
-
-    /// Frees the memory of generations that have moved when nobody has it open any more.
-    fn free_left(&mut self) {
-        let opens = &self.registry.opens;
-        let is_open =
-            |area: Area, before: u64| opens.range(..before).any(|(_, open)| open.area == area);
-        for remains in self.areas.left(is_open) {
-            self.spares.release(remains);
-        }
-    }
-
-    /// Carries out what is to be done with memory; the number of the first error, if any.
+    /// Carries out effects on memory; the number of the first error, if any.
     fn carry_out(&mut self, mode: u32) -> Option<i32> {
         let mut failed = None;
         loop {
-            let effects = self.registry.effects();
+            let effects = self.own.registry.effects();
             if effects.is_empty() {
                 return failed;
             }
             for effect in effects {
                 let result = match effect {
                     Effect::Make(area, Some(source)) => self.make_copy(area, mode, source),
-                    Effect::Make(area, None) => self.make(area, mode, None),
+                    Effect::Make(area, None) => {
+                        let (registry, survivors) = (&self.own.registry, &mut self.survivors);
+                        self.own.memory.make(area, (mode, None), registry, survivors)
+                    }
                     Effect::Empty(area) => self.empty(area),
                     Effect::Look(area) => self.look_at(area),
                     Effect::Store(area, path) => {
@@ -338,9 +294,9 @@ impl Agent {
                     }
                     Effect::Free(area) => {
                         self.steps.remove(area);
-                        self.free(area);
+                        self.survivors.give_up(area);
+                        self.own.memory.free(area, &self.own.registry);
                         self.free_hosted(area);
-                        self.end_pending(area);
                         Ok(())
                     }
                 };
@@ -353,7 +309,7 @@ impl Agent {
 
     /// Writes the changed records of files with generations that survive.
     fn save(&mut self) {
-        self.survivors.save(&mut self.registry, &self.areas, &self.clients);
+        self.survivors.save(&mut self.own.registry, &self.own.memory.areas, &self.clients);
     }
 
     /// Takes over the files that an earlier agent has left under a rule.
@@ -370,8 +326,15 @@ impl Agent {
     /// # Errors
     /// It cannot be used.
     fn find_in(&mut self, directory: &Directory) -> io::Result<()> {
-        let (registry, areas, clients) = (&mut self.registry, &mut self.areas, &mut self.clients);
-        if self.survivors.find(directory, self.reach.place(), registry, areas, clients)? {
+        let (registry, areas, clients) =
+            (&mut self.own.registry, &mut self.own.memory.areas, &mut self.clients);
+        if self.survivors.find(
+            directory,
+            self.lifetime.socket_watch.place(),
+            registry,
+            areas,
+            clients,
+        )? {
             self.settle();
         }
         Ok(())

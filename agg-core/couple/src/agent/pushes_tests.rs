@@ -41,5 +41,5 @@ fn what_was_announced_for_nobody_is_dropped() {
         let body = Received::Bytes(b"bytes".to_vec());
         scene.agent.hear_peer(PEER, Message::Pushed(4, offset), body).unwrap();
     }
-    assert!(scene.agent.peers.as_ref().unwrap().copies.are_idle());
+    assert!(scene.agent.peers.as_ref().unwrap().replication.replicas.are_idle());
 }

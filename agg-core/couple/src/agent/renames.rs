@@ -2,9 +2,8 @@
 //! becomes the owner of the new name, unless something was written under that.
 
 use super::Agent;
-use super::away::failed;
 use crate::peers::{Instance, Message, Owner, Peers};
-use crate::protocol::Request;
+use crate::protocol::{Reply, Request};
 use crate::registry::{Path, Process};
 use aggio_link::Peer;
 use std::io;
@@ -19,13 +18,13 @@ enum Ask {
 }
 
 fn whom(peers: &mut Peers, from: &[u8], to: &[u8]) -> io::Result<Ask> {
-    let Some(owner) = peers.owner(from, false)? else {
-        return Ok(peers.owner(to, true)?.map_or(Ask::Here, Ask::There));
+    let Some(owner) = peers.nodes.owner(from, false)? else {
+        return Ok(peers.nodes.owner(to, true)?.map_or(Ask::Here, Ask::There));
     };
-    if let Some(other) = peers.owner(to, false)? {
+    if let Some(other) = peers.nodes.owner(to, false)? {
         return Ok(Ask::There(other));
     }
-    Ok(match (peers.directory.owner(to)?, peers.directory.owner(from)?) {
+    Ok(match (peers.nodes.directory.owner(to)?, peers.nodes.directory.owner(from)?) {
         (Some(Owner::Here), Some(Owner::There(instance))) => Ask::HandOver(owner, instance),
         _ => Ask::There(owner),
     })
@@ -50,7 +49,7 @@ impl Agent {
         match peer {
             Ok(None) => return Some(request),
             Ok(Some(peer)) => self.ask(peer, link, process, request),
-            Err(error) => _ = self.reply(link, &failed(&error), None),
+            Err(error) => _ = self.reply(link, &Reply::from(&error), None),
         }
         None
     }
@@ -59,12 +58,15 @@ impl Agent {
     pub(super) fn turns_away(&mut self, peer: Peer, ticket: u64, request: &Request) -> bool {
         let turned = match request {
             Request::Rename(from, to, _) => self.turn_rename(from, to),
-            request => Ok(self.is_of_another(request)),
+            request => {
+                let nodes = self.peers.as_ref().map(|peers| &peers.nodes);
+                Ok(nodes.is_some_and(|nodes| nodes.is_of_another(request)))
+            }
         };
         let word = match turned {
             Ok(false) => return false,
             Ok(true) => Message::Moved(ticket),
-            Err(error) => Message::Answer(ticket, failed(&error).encode()),
+            Err(error) => Message::Answer(ticket, Reply::from(&error).encode()),
         };
         self.tell(peer, &word);
         true
@@ -74,11 +76,11 @@ impl Agent {
     fn turn_rename(&mut self, from: &Path, to: &Path) -> io::Result<bool> {
         let Some(peers) = &mut self.peers else { return Ok(false) };
         // Names are handed over without a word to their new owner.
-        peers.forget_owner(to);
-        match peers.directory.owner(from)? {
+        peers.nodes.forget_owner(to);
+        match peers.nodes.directory.owner(from)? {
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
-            Some(Owner::Here) => Ok(peers.owner(to, true)?.is_some()),
-            Some(Owner::There(owner)) => match peers.directory.owner(to)? {
+            Some(Owner::Here) => Ok(peers.nodes.owner(to, true)?.is_some()),
+            Some(Owner::There(owner)) => match peers.nodes.directory.owner(to)? {
                 Some(Owner::Here) => self.give_name(to, &owner).map(|()| true),
                 _ => Ok(true),
             },

@@ -42,7 +42,7 @@ pub fn run(dir: &str, told: bool, stays: bool) -> io::Result<bool> {
     agent.run().map(|()| true)
 }
 
-/// By what it is to reach agents of other nodes.
+/// The link to agents of other nodes.
 fn link() -> io::Result<CoupleLink> {
     let name = std::env::var(CoupleLink::VARIABLE).unwrap_or_default();
     let named = if name.is_empty() { Some(CoupleLink::Tcp) } else { CoupleLink::named(&name) };

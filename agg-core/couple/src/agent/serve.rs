@@ -1,15 +1,15 @@
-//! What the agent does for each request.
+//! Serves each request of a program.
 
 use super::Agent;
-use super::away::Way;
-use super::caller::{Caller, lost, unknown};
+use super::caller::{Caller, lost, told};
 use super::clients::Hello;
+use super::deferred::After;
+use super::forward::Way;
 use super::listing::list;
-use super::pulls::After;
 use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
-use crate::peers::ALL;
+use crate::hosted::ALL;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
 use aggio_base::Extent;
@@ -22,21 +22,21 @@ impl Agent {
     pub(super) fn serve(&mut self, link: u64, request: Request) {
         match request {
             Request::Hello { job, ranks, rank, command, spools } => {
-                // Who opens a file there is told if that cannot be.
+                // A program that opens a file there gets the error if that cannot be.
                 spools.into_iter().for_each(|spool| _ = self.find_in(&spool.into()));
                 let hello = Hello { job, ranks, rank, command };
                 let reply = self.greet(link, &hello).map_or_else(|error| invisible(&error), done);
                 self.reply(link, &reply, None);
             }
             Request::Status(from) => {
-                self.note_peak();
+                self.own.memory.note_peak();
                 let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
                 let reply = self.links.part(link, from, fresh);
-                self.reply(link, &reply.unwrap_or_else(unknown), None);
+                self.reply(link, &reply.unwrap_or_else(Reply::unknown), None);
             }
             Request::Cancel => self.cancel(link),
             Request::Drop(path) => {
-                let count = self.registry.files.drop_all(&path);
+                let count = self.own.registry.files.drop_all(&path);
                 self.settle();
                 self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
             }
@@ -91,7 +91,7 @@ impl Agent {
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
-        let (registry, areas) = (&mut self.registry, &self.areas);
+        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
         let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
@@ -117,7 +117,7 @@ impl Agent {
             }
             Request::Records(handle, told) => self.records(link, process, handle, told)?,
             Request::Withdraw(handle) => {
-                self.registry.withdraw(process, handle);
+                self.own.registry.withdraw(process, handle);
                 Reply::Done
             }
             Request::Spoil(handle) => caller.tell(handle, Registry::spoil),
@@ -129,22 +129,21 @@ impl Agent {
             // The bytes that others see are those of this node.
             Request::Renew(handle) => caller.check(handle, 0),
             Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
-            Request::Empty(path) => {
-                self.registry.files.names.touch(&path);
-                told(self.registry.empty(process, &path))
-            }
-            Request::Unlink(path, options) => told(self.registry.unlink(process, &path, options)),
+            Request::Empty(path) => caller.empty(&path),
+            Request::Unlink(path, options) => caller.unlink(&path, options),
             Request::Rename(from, to, options) => {
-                let result = self.registry.rename(process, &from, &to, options);
+                let result = self.own.registry.rename(process, &from, &to, options);
                 // In no record is worse than in two.
-                let others = self.registry.files.names.touched();
-                self.registry.files.names.touch(&to);
+                let others = self.own.registry.files.names.touched();
+                self.own.registry.files.names.touch(&to);
                 self.save();
-                others.iter().for_each(|path| self.registry.files.names.touch(path));
+                others.iter().for_each(|path| self.own.registry.files.names.touch(path));
                 told(result)
             }
             Request::Stat(path, options) => caller.stat(&path, options),
-            Request::List(dir, after, view) => list(&self.registry, process, &dir, &after, view),
+            Request::List(dir, after, view) => {
+                list(&self.own.registry, process, &dir, &after, view)
+            }
             Request::Goodbye => {
                 self.take_leave(process);
                 Reply::Done
@@ -153,7 +152,7 @@ impl Agent {
         })
     }
 
-    /// What is said of a request about a file whose generations are to survive, if the directory
+    /// The answer to a request about a file whose generations are to survive, if the directory
     /// that has them cannot be used.
     fn refused_spool(&mut self, request: &Request) -> Option<Reply> {
         let (path, options) = match request {
@@ -164,7 +163,7 @@ impl Agent {
             _ => return None,
         };
         let error = self.find_survivors(options).err();
-        self.registry.files.names.touch(path);
+        self.own.registry.files.names.touch(path);
         error.map(|error| refused(&error))
     }
 
@@ -177,14 +176,14 @@ impl Agent {
                 self.reply(waiting.link, &reply, None);
                 return;
             }
-            self.measure_for(&ask.path);
+            self.own.memory.measure_for(&ask.path, &mut self.own.registry);
         }
-        match self.registry.open(waiting.process, &ask) {
+        match self.own.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
-                self.let_wait(waiting.link);
-                self.waits.add(waiting, ask, &mut self.registry);
+                self.links.let_wait(waiting.link);
+                self.waits.add(waiting, ask, &mut self.own.registry);
                 self.settle();
-                let cycle = self.waits.cycle(&self.registry);
+                let cycle = self.waits.cycle(&self.own.registry);
                 cycle
                     .into_iter()
                     .for_each(|(link, text)| _ = self.reply(link, &Reply::Waits(text), None));
@@ -202,8 +201,8 @@ impl Agent {
         how: [bool; 2],
         key: u64,
     ) -> Option<Reply> {
-        let area = self.areas.find(device, inode);
-        let Some(opening) = area.and_then(|area| self.registry.adopt(process, area, how, key))
+        let area = self.own.memory.areas.find(device, inode);
+        let Some(opening) = area.and_then(|area| self.own.registry.adopt(process, area, how, key))
         else {
             return Some(Reply::Failed(libc::ENOENT, String::new()));
         };
@@ -212,7 +211,7 @@ impl Agent {
         if tells {
             return Some(reply);
         }
-        self.let_wait(link);
+        self.links.let_wait(link);
         match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
             Err(After::Reply(_, reply)) => Some(reply),
             _ => None,
@@ -228,11 +227,10 @@ impl Agent {
         mut extents: Vec<Extent>,
         ahead: u64,
     ) -> Option<Reply> {
-        let area = self.registry.opens.get(&handle).map(|open| open.area);
-        let peers = self.peers.as_ref();
-        let is_elsewhere = |area: &Area| peers.is_some_and(|peers| peers.locations.has(*area));
+        let area = self.own.registry.opens.get(&handle).map(|open| open.area);
+        let is_elsewhere = |area: &Area| self.own.hosted.is_elsewhere(*area);
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
-        self.let_wait(link);
+        self.links.let_wait(link);
         let end = extents.last().map_or(0, |last| last.end());
         extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
         let is_here = self.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err();
@@ -241,9 +239,9 @@ impl Agent {
 
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
-        if let Some(open) = self.registry.opens.get(&handle).copied() {
-            let is_first = self.registry.files.is_shown_at_sync(open.area)
-                && !self.registry.files.generations.is_shown(open.area);
+        if let Some(open) = self.own.registry.opens.get(&handle).copied() {
+            let is_first = self.own.registry.files.is_shown_at_sync(open.area)
+                && !self.own.registry.files.generations.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
@@ -256,7 +254,7 @@ impl Agent {
         Some(self.synced(process, handle))
     }
 
-    /// A process has written the number of records of what it has open, of which other nodes may
+    /// A process has written the number of records of an open file; other nodes may
     /// have written parts. `None` if the answer comes later.
     fn gather_records(
         &mut self,
@@ -265,56 +263,45 @@ impl Agent {
         handle: Handle,
         before: Before,
     ) -> Option<Reply> {
-        let open = self.registry.opens.get(&handle).copied();
+        let open = self.own.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.registry.files.generations.is_step(open.area))
+        if open.is_some_and(|open| self.own.registry.files.generations.is_step(open.area))
             && self.gathers(open?.area, link, what)
         {
             self.settle();
             return None;
         }
-        Some(self.announced(process, handle, before))
-    }
-
-    /// A process has written the number of records of what it has open.
-    pub(super) fn announced(&mut self, process: Process, handle: u64, before: Before) -> Reply {
-        let open = self.registry.opens.get(&handle).copied();
-        match open.filter(|open| open.write && open.process == process) {
-            Some(open) => {
-                self.steps.announce(open.area, process, before, &mut self.registry, &self.areas);
-                Reply::Done
-            }
-            None => lost(&mut self.registry, process, handle),
-        }
+        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+        Some(self.steps.announced((process, handle), before, registry, areas))
     }
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
     /// answer comes later.
     fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
-        if let Some(area) = self.registry.opens.get(&handle).map(|open| open.area) {
-            self.steps.count(area, &mut self.registry, &self.areas);
+        if let Some(area) = self.own.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.own.registry, &self.own.memory.areas);
         }
-        let reply = self.steps.records(process, handle, told, &mut self.registry);
+        let reply = self.steps.records(process, handle, told, &mut self.own.registry);
         if reply.is_none() {
-            self.let_wait(link);
+            self.links.let_wait(link);
             self.steps.wait(link, process, handle, told);
             self.settle();
         }
         reply
     }
 
-    /// A process has synchronised what it has open.
+    /// A process has synchronised an open file.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
-        let Some(open) = self.registry.opens.get(&handle) else {
-            return lost(&mut self.registry, process, handle);
+        let Some(open) = self.own.registry.opens.get(&handle) else {
+            return lost(&mut self.own.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.registry.files.is_shown_at_sync(area) {
-            self.registry.publish(process, handle);
+        if self.own.registry.files.is_shown_at_sync(area) {
+            self.own.registry.publish(process, handle);
             self.tell_readers(area);
         }
         if write && self.steps.has_announced(area, process) {
-            let (registry, areas) = (&mut self.registry, &self.areas);
+            let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
             self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done
@@ -323,10 +310,6 @@ impl Agent {
 
 fn done((): ()) -> Reply {
     Reply::Done
-}
-
-fn told(result: Result<(), i32>) -> Reply {
-    result.map_or_else(|number| Reply::Failed(number, String::new()), done)
 }
 
 fn invisible(error: &io::Error) -> Reply {

@@ -17,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     open: BTreeMap<Directory, Folder>,
-    /// Those of which was said that they are full.
+    /// Those that were reported as full.
     told: BTreeSet<Directory>,
     /// When full ones are tried again.
     again: Option<Instant>,

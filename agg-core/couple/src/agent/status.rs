@@ -1,4 +1,4 @@
-//! What the agent knows, as JSON for `aggio couple`.
+//! The state of the agent, as JSON for `aggio couple`.
 
 use super::survive::Survivors;
 use super::{Agent, spill};
@@ -37,18 +37,17 @@ fn list(items: impl Iterator<Item = String>) -> String {
 
 impl Agent {
     pub(super) fn status(&self) -> Json {
-        let processes = self.registry.processes.values().map(|who| quoted(&who.label));
-        let files = self.registry.files.names.iter().filter_map(|(path, name)| {
+        let processes = self.own.registry.processes.values().map(|who| quoted(&who.label));
+        let files = self.own.registry.files.names.iter().filter_map(|(path, name)| {
             let is_known = !name.generations.is_empty() || !name.readers.is_empty();
             (is_known || name.dead.is_some()).then(|| {
                 let path = quoted(&String::from_utf8_lossy(path));
-                let generations =
-                    list(name.generations.values().filter_map(|a| {
-                        generation(*a, &self.registry, &self.areas, &self.survivors)
-                    }));
+                let generations = list(name.generations.values().filter_map(|a| {
+                    generation(*a, &self.own.registry, &self.own.memory.areas, &self.survivors)
+                }));
                 let readers = name.readers.values().flat_map(|reader| &reader.processes);
                 let readers = list(readers.map(|(process, position)| {
-                    let who = self.registry.processes.get(process).map_or("", |who| &who.label);
+                    let who = self.own.registry.processes.get(process).map_or("", |who| &who.label);
                     let (at, open) = (position.at, position.open > 0);
                     format!("{{\"process\":{},\"generation\":{at},\"open\":{open}}}", quoted(who))
                 }));
@@ -63,33 +62,33 @@ impl Agent {
                 )
             })
         });
-        let full = spill::full(&self.registry).map(|(directory, error)| {
+        let full = spill::full(&self.own.registry).map(|(directory, error)| {
             format!(
                 "{{\"directory\":{},\"error\":{}}}",
                 quoted(directory),
                 quoted(&error.to_string())
             )
         });
-        let waits = self.waits.describe(&self.registry, &self.areas);
+        let waits = self.waits.describe(&self.own.registry, &self.own.memory.areas);
         Json(format!(
             "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
              \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
              \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\
              \"waits\":{}}}",
             std::process::id(),
-            quoted(&self.reach.place().path().to_string_lossy()),
+            quoted(&self.lifetime.socket_watch.place().path().to_string_lossy()),
             self.lifetime.seconds(),
-            self.areas.bytes(),
-            self.all_memory(),
-            self.peak,
-            self.areas.moved_bytes(),
-            self.peers.as_ref().map_or(0, |peers| peers.copies.bytes()),
-            self.peers.as_ref().map_or(0, |peers| peers.keeps.memory()),
-            self.peers.as_ref().map_or(0, |peers| peers.takes.sent),
-            self.peers.as_ref().map_or(0, |peers| peers.said),
-            self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.kind().name())),
+            self.own.memory.areas.bytes(),
+            self.own.memory.all_memory(),
+            self.own.memory.peak,
+            self.own.memory.areas.moved_bytes(),
+            self.peers.as_ref().map_or(0, |peers| peers.replication.replicas.bytes()),
+            self.peers.as_ref().map_or(0, |peers| peers.replication.keeps.memory()),
+            self.peers.as_ref().map_or(0, |peers| peers.replication.takes.sent),
+            self.peers.as_ref().map_or(0, |peers| peers.nodes.said),
+            self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.nodes.kind().name())),
             list(full),
-            self.written,
+            self.own.memory.written,
             list(processes),
             list(files),
             list(waits.map(|text| quoted(&text))),

@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-/// What is known of a generation whose records are read while it is written.
+/// The records of a generation that are read while it is written.
 #[derive(Debug, Default)]
 struct Step {
     header: Header,
@@ -26,7 +26,7 @@ struct Step {
     writer: Process,
     /// Records that it has announced, and has written as far as is known.
     announced: u64,
-    /// Those of which all bytes are there.
+    /// Those with all bytes.
     there: u64,
     /// The header was changed: the rest is for readers of the whole file.
     is_spoiled: bool,
@@ -45,14 +45,14 @@ struct Reader {
     since: Since,
 }
 
-/// Generations whose records are read while they are written, and readers that wait for more.
+/// Generations with records that are read while they are written, and readers that wait for more.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     steps: BTreeMap<Area, Step>,
     waits: Vec<Reader>,
 }
 
-/// For what nodes are to send what they have written.
+/// The reason for which nodes are to send written bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gathering {
     Sync(Process, Handle),
@@ -118,6 +118,24 @@ impl Steps {
         self.count(area, registry, areas);
     }
 
+    /// A process has written the number of records of an open file: the answer.
+    pub(super) fn announced(
+        &mut self,
+        (process, handle): (Process, Handle),
+        before: Before,
+        registry: &mut Registry,
+        areas: &Areas,
+    ) -> Reply {
+        let open = registry.opens.get(&handle).copied();
+        match open.filter(|open| open.write && open.process == process) {
+            Some(open) => {
+                self.announce(open.area, process, before, registry, areas);
+                Reply::Done
+            }
+            None => lost(registry, process, handle),
+        }
+    }
+
     /// Finds out how many of the announced records are there.
     pub(super) fn count(&mut self, area: Area, registry: &mut Registry, areas: &Areas) {
         let step = self.steps.get_mut(&area).filter(|step| !step.is_spoiled);
@@ -126,7 +144,7 @@ impl Steps {
         registry.files.generations.show_records(area, Some(step.there));
     }
 
-    /// The header of a generation is another one now: who has read the one before cannot go on.
+    /// The header of a generation is another one now: readers of the one before cannot go on.
     pub(super) fn spoil(&mut self, area: Area, registry: &mut Registry) {
         let Some(step) = self.steps.get_mut(&area) else { return };
         let readers = registry.opens.iter().filter(|(_, open)| open.area == area && !open.write);

@@ -1,4 +1,4 @@
-//! What readers are told of records while their file is being written.
+//! Answers to readers about records while their file is being written.
 
 use super::tests::{FILE, Scene};
 use crate::classic::tests::header;
@@ -25,7 +25,7 @@ struct Written {
 }
 
 impl Written {
-    /// A file that announces a record of which nothing is there.
+    /// A file that announces a record without any bytes.
     fn new() -> Self {
         let mut scene = Scene::with(&[1, 2]);
         let (Reply::Opened(handle, _), Some(fd)) = scene.call(1, open(true, false)) else {
@@ -153,7 +153,7 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     let reader = written.read(false);
     assert_eq!(written.records(reader, 0), some(0));
     written.scene.agent.serve(2, Request::Records(reader, 1));
-    written.scene.agent.registry.end(1, false);
+    written.scene.agent.own.registry.end(1, false);
     written.scene.agent.settle();
     let (message, _) = written.scene.ends[&2].receive(false).unwrap().unwrap();
     assert!(matches!(Reply::decode(&message).unwrap(), Reply::Failed(libc::EIO, _)));

@@ -1,4 +1,4 @@
-//! Generations that survive this agent: what it writes of them, and what it finds of an earlier
+//! Generations that survive this agent: its records of them, and those that it finds of an earlier
 //! one.
 
 mod recorder;
@@ -16,17 +16,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The directories of rules whose generations survive, and what is in them.
+/// The directories of rules with generations that survive, and their contents.
 #[derive(Debug)]
 pub(super) struct Survivors {
     spools: BTreeMap<Directory, Spool>,
-    /// Generations whose bytes are in one of them.
+    /// Generations with bytes in one of them.
     areas: BTreeMap<Area, Directory>,
-    /// Those whose bytes have their name.
+    /// Those with bytes that have their name.
     named: BTreeSet<Area>,
-    /// Files of which there is a record, and its number.
+    /// Files with a record, and its number.
     records: BTreeMap<Path, (Directory, u64)>,
-    /// Files whose record could not be written, and the number of the error.
+    /// Files with a record that could not be written, and the number of the error.
     unsaved: BTreeMap<Path, i32>,
     boot: String,
 }
@@ -63,7 +63,7 @@ impl Survivors {
     /// A generation is complete: from now on it survives.
     ///
     /// # Errors
-    /// What is known of it, or its name, could not be written. It is complete all the same, and
+    /// Its record, or its name, could not be written. It is complete all the same, and
     /// lost if this agent dies.
     pub(super) fn keep(
         &mut self,
@@ -143,7 +143,7 @@ impl Survivors {
         }
     }
 
-    /// The agent ends: nothing is left of what nobody can come for. Generations that were not given
+    /// The agent ends: nothing is left that nobody can come for. Generations that were not given
     /// up are left for another agent, unless this one was told to `quit`.
     pub(super) fn leave(&mut self, quit: bool) {
         if quit {

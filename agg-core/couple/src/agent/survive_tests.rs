@@ -23,7 +23,7 @@ enum Step {
     Close(usize),
     /// The agent dies.
     Kill,
-    /// It dies before a reader has its answer, who asks the next one again.
+    /// It dies before a reader has its answer, and that reader asks the next one again.
     KillAtOpen(usize),
     KillAtClose(usize),
     /// A reader is killed, and another one of its family takes its place.
@@ -46,7 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// A process of a family of its own.
 struct Part {
     sleeper: Sleeper,
-    /// The generations that it has read, and what it has open.
+    /// The generations that it has read, and its open files.
     done: u64,
     open: Option<(u64, u64)>,
     /// It has asked for the file.
@@ -119,7 +119,7 @@ impl Scene {
         };
         let agent = self.agent.as_mut().unwrap();
         let writer = who(agent, "job of the writer");
-        agent.registry.join(WRITER, writer);
+        agent.own.registry.join(WRITER, writer);
         self.connect(WRITER, WRITER);
         for part in 0..READERS {
             self.enter(part);
@@ -136,18 +136,18 @@ impl Scene {
         self.ends.insert(link, end);
     }
 
-    /// A reader connects, whom the agent may know.
+    /// A reader connects, and the agent may know it.
     fn enter(&mut self, part: usize) {
         let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
         let process = match agent.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                let process = agent.registry.numbers.next();
+                let process = agent.own.registry.numbers.next();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
                 let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
                 let label = format!("reader {part}");
-                agent.registry.join(process, Who { job, ranks: 1, family, label });
+                agent.own.registry.join(process, Who { job, ranks: 1, family, label });
                 agent.clients.add(process, client);
                 process
             }
@@ -231,7 +231,7 @@ impl Scene {
     fn until_complete(&mut self) {
         let began = std::time::Instant::now();
         loop {
-            let all = self.agent().registry.files.generations.iter();
+            let all = self.agent().own.registry.files.generations.iter();
             let writing = all.filter(|(_, one)| one.state == State::Writing);
             let writing: Vec<u64> = writing.map(|(area, _)| *area).collect();
             if writing.is_empty() {
@@ -251,7 +251,7 @@ impl Scene {
         let was_known = std::mem::replace(&mut self.parts[part].is_known, true);
         match reply {
             Reply::Opened(handle, number) => {
-                // What all others had read before it came was given up.
+                // Generations that all others had read before it came were given up.
                 let is_it = number == next || !was_known && number > next;
                 assert!(is_it, "{number} instead of {next}");
                 let mut bytes = [0; LEN];
@@ -292,9 +292,9 @@ proptest! {
         // Everybody ends, and the agent: nothing is left.
         scene.parts.clear();
         scene.agent().lose_the_dead();
-        scene.agent().registry.end(WRITER, true);
+        scene.agent().own.registry.end(WRITER, true);
         scene.agent().settle();
-        prop_assert!(scene.agent().registry.files.generations.is_empty());
+        prop_assert!(scene.agent().own.registry.files.generations.is_empty());
         scene.agent().survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
@@ -315,7 +315,7 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
 }
 
 impl Scene {
-    /// Changes what an agent that has died wrote of the file.
+    /// Changes the record that an agent which has died wrote of the file.
     fn change_record(&mut self, change: impl FnOnce(&mut crate::spool::Record)) {
         self.agent = None;
         let place = Place::open(self.scratch.path().join("place").to_str().unwrap()).unwrap();
@@ -408,9 +408,9 @@ fn a_generation_that_two_records_name_has_one_name() {
     spool.write(number + 1, &record).unwrap();
     drop(spool);
     scene.begin();
-    let generations: Vec<_> = scene.agent().registry.files.generations.values().collect();
+    let generations: Vec<_> = scene.agent().own.registry.files.generations.values().collect();
     assert_eq!(generations.len(), 1);
-    let names = scene.agent().registry.files.names.values();
+    let names = scene.agent().own.registry.files.names.values();
     assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
 }
 

@@ -28,7 +28,10 @@ impl Scene {
         let mut ends = BTreeMap::new();
         for process in processes.iter().copied() {
             let label = format!("p{process}");
-            agent.registry.join(process, Who { job: process, ranks: 1, family: process, label });
+            agent
+                .own
+                .registry
+                .join(process, Who { job: process, ranks: 1, family: process, label });
             let (packets, end) = pair().unwrap();
             agent.links.add(process, packets, Some(process));
             ends.insert(process, end);
@@ -36,7 +39,7 @@ impl Scene {
         Self { agent, ends, _scratch: scratch }
     }
 
-    /// What a program is answered, and the descriptor that comes with it.
+    /// The answer to a program, and the descriptor that comes with it.
     pub(super) fn call(&mut self, process: Process, request: Request) -> (Reply, Option<OwnedFd>) {
         self.agent.serve(process, request);
         let (message, fd) = self.ends[&process].receive(false).unwrap().unwrap();
@@ -61,7 +64,7 @@ fn open(write: bool, blocking: bool) -> Request {
 impl Agent {
     /// The memory of the generation that was begun last.
     fn last_area(&self) -> u64 {
-        *self.registry.files.generations.keys().next_back().unwrap()
+        *self.own.registry.files.generations.keys().next_back().unwrap()
     }
 }
 
@@ -78,7 +81,7 @@ fn writers_of_a_generation_that_died_are_told_by_every_request_until_they_close_
     let ((_, one), (handle, other)) = (scene.open(1, true), scene.open(2, true));
     assert_eq!(scene.call(2, Request::Check(handle, 0)).0, Reply::Done);
     drop((one, other));
-    scene.agent.registry.end(1, false);
+    scene.agent.own.registry.end(1, false);
     scene.agent.settle();
     for request in [Request::Check(handle, 0), Request::Sync(handle), Request::Close(handle, 0)] {
         let (reply, _) = scene.call(2, request.clone());
@@ -104,7 +107,7 @@ fn an_open_file_of_an_earlier_agent_is_unknown() {
 impl Scene {
     /// A complete generation that is to be stored when it has been read; its name.
     fn make_stored_later(&mut self, process: Process) -> std::path::PathBuf {
-        let path = self.agent.reach.place().path().with_file_name("stored");
+        let path = self.agent.lifetime.socket_watch.place().path().with_file_name("stored");
         let options = Options { persist: Persist::After, ..Options::default() };
         let name = path.as_os_str().as_encoded_bytes().to_vec();
         let ask = Ask { path: name, write: true, create: true, options, ..Ask::default() };
@@ -122,11 +125,11 @@ impl Scene {
         path
     }
 
-    /// Serves nothing but what the disk has to say until there is no more of that.
+    /// Serves nothing but results of the disk until there are no more of them.
     fn store(&mut self) {
         while self.agent.storage.is_busy() {
             std::thread::sleep(Duration::from_millis(1));
-            self.agent.storage.hear(&mut self.agent.registry);
+            self.agent.storage.hear(&mut self.agent.own.registry);
             self.agent.settle();
         }
     }
@@ -149,8 +152,8 @@ fn an_agent_that_is_to_end_stores_first_what_is_to_be_on_disk() {
 fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     let mut scene = Scene::with(&[1]);
     let path = scene.make_stored_later(1);
-    scene.agent.reach.place().remove("sock");
-    scene.agent.reach.hear();
+    scene.agent.lifetime.socket_watch.place().remove("sock");
+    scene.agent.lifetime.socket_watch.hear();
     assert!(!scene.agent.is_done(), "it is being stored");
     scene.store();
     assert!(scene.agent.is_done());
@@ -184,14 +187,14 @@ fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     }
     drop(other);
     assert_eq!(scene.call(2, Request::Close(other_handle, 0)).0, Reply::Done);
-    let state = scene.agent.registry.files.generations.values().map(|one| one.state).next();
+    let state = scene.agent.own.registry.files.generations.values().map(|one| one.state).next();
     assert_eq!(state, Some(State::Writing), "it is not complete");
     scene.agent.lose(1);
     let (reply, _) = scene.call(3, open(false, false));
     assert_eq!(number(&reply), libc::EIO, "its writer died");
 }
 
-/// What a reader finds next: its number and its bytes.
+/// The next generation of a reader: its number and its bytes.
 fn read(scene: &mut Scene, process: Process) -> (u64, Vec<u8>) {
     let (Reply::Opened(handle, number), Some(fd)) = scene.call(process, open(false, false)) else {
         panic!("nothing to read")
@@ -240,12 +243,13 @@ fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
     let (handle, file) = scene.open(1, true);
     drop(file);
     assert_eq!(scene.call(2, Request::Withdraw(handle)).0, Reply::Done, "it is another's");
-    assert_eq!(scene.agent.registry.files.generations.len(), 1);
+    assert_eq!(scene.agent.own.registry.files.generations.len(), 1);
     assert_eq!(scene.call(1, Request::Withdraw(handle)).0, Reply::Done);
-    assert!(scene.agent.registry.files.generations.is_empty());
+    assert!(scene.agent.own.registry.files.generations.is_empty());
     let (written, file) = scene.open(1, true);
     drop(file);
-    let copy = scene.agent.areas.open(scene.agent.last_area(), false, true, false).unwrap();
+    let copy =
+        scene.agent.own.memory.areas.open(scene.agent.last_area(), false, true, false).unwrap();
     assert_eq!(scene.call(1, Request::Close(written, 0)).0, Reply::Done);
     let (again, file) = scene.open(1, true);
     drop((file, copy));
@@ -285,8 +289,8 @@ fn an_open_whose_program_is_gone_is_taken_back() {
     let mut scene = Scene::with(&[1, 2]);
     drop(scene.ends.remove(&1));
     scene.agent.serve(1, open(true, false));
-    assert!(scene.agent.registry.opens.is_empty());
-    assert!(scene.agent.registry.files.generations.is_empty());
+    assert!(scene.agent.own.registry.opens.is_empty());
+    assert!(scene.agent.own.registry.files.generations.is_empty());
 }
 
 #[test]
@@ -298,7 +302,7 @@ fn parts_of_a_status_are_of_one_text() {
     let label = |process: u64| format!("{process} {}", "x".repeat(300));
     let join = |scene: &mut Scene, process: u64| {
         let who = Who { job: process, ranks: 1, family: process, label: label(process) };
-        scene.agent.registry.join(process, who);
+        scene.agent.own.registry.join(process, who);
     };
     (100..200).for_each(|process| join(&mut scene, process));
     let wanted = scene.agent.status().to_string();
@@ -337,7 +341,7 @@ fn what_cannot_be_done_with_memory_is_told_to_who_wanted_it() {
     let mut scene = Scene::with(&[1]);
     let (_, file) = scene.open(1, true);
     let area = scene.agent.last_area();
-    scene.agent.areas.free(area);
+    scene.agent.own.memory.areas.free(area);
     let (reply, _) = scene.call(1, Request::Empty(FILE.to_vec()));
     assert_eq!(number(&reply), libc::ESTALE);
     drop(file);

@@ -1,11 +1,11 @@
-//! Opens that wait, and what is said of those that wait long.
+//! Opens that wait, and the messages about those that wait long.
 
 use super::spill;
 use crate::areas::Areas;
-use crate::registry::{Answer, Ask, Path, Process, Registry};
+use crate::registry::{Answer, Area, Ask, Handle, Path, Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
@@ -56,7 +56,7 @@ pub(super) struct Waiting {
     pub(super) access: Access,
     pub(super) since: Since,
     pub(super) mode: u32,
-    /// The program fetches what it reads.
+    /// The program fetches the bytes that it reads.
     pub(super) parts: bool,
     pub(super) path: Path,
 }
@@ -96,11 +96,13 @@ impl Waiting {
     }
 }
 
-/// Opens that wait, each of which the registry tries again by the same number.
+/// Opens that wait; the registry tries each again by the same number.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     waits: BTreeMap<u64, Waiting>,
     told_cycle: bool,
+    /// Opens for writing by programs that have no descriptor yet.
+    promised: BTreeSet<(Area, Handle)>,
 }
 
 impl Waits {
@@ -108,6 +110,21 @@ impl Waits {
         let wait = registry.numbers.next();
         registry.waits.add(wait, waiting.process, ask);
         self.waits.insert(wait, waiting);
+    }
+
+    /// A program is about to get a descriptor by which it can write to a generation.
+    pub(super) fn promise(&mut self, area: Area, handle: Handle) {
+        self.promised.insert((area, handle));
+    }
+
+    /// It has it, or gets none.
+    pub(super) fn end_promise(&mut self, area: Area, handle: Handle) {
+        self.promised.remove(&(area, handle));
+    }
+
+    /// Whether a program is about to get a descriptor by which it can write to a generation.
+    pub(super) fn is_promised(&self, area: Area) -> bool {
+        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
     }
 
     /// The next wait that ends now, and how.

@@ -1,11 +1,11 @@
-//! Files whose bytes have moved out of memory.
+//! Files with bytes that have moved out of memory.
 
 use super::{Area, Areas, Memory, Remains};
 use aggio_base::os;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The memory of a file whose bytes have moved, while somebody has it open.
+/// The memory of a file with bytes that have moved, while somebody has it open.
 #[derive(Debug)]
 pub(super) struct Lingering {
     area: Area,
@@ -58,7 +58,7 @@ impl Areas {
         self.lingering.iter().map(|one| held(&one.file)).sum()
     }
 
-    /// The file whose former memory `fstat` describes so.
+    /// The file with this former memory, as `fstat` describes it.
     pub(super) fn find_lingering(&self, device: u64, inode: u64) -> Option<Area> {
         let is_it = |file: &OwnedFd| {
             let facts = os::fstat(file.as_raw_fd());

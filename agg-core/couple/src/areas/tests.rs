@@ -1,4 +1,4 @@
-//! Files of memory: who can write to them, copies, what is given back.
+//! Files of memory: processes that can write to them, copies, memory that is given back.
 
 use super::*;
 use std::fs::File;
@@ -131,7 +131,7 @@ fn files_with_huge_pages_are_as_others_and_keep_no_more_than_was_written() {
     let mut bytes = vec![0; size as usize];
     file(&areas, 1, false).read_exact_at(&mut bytes, 0).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 7));
-    // Copies have pages of whatever kind.
+    // Copies have pages of any kind.
     areas.make_of(Some(huge.file().unwrap().into()), 2, 0o640, Some(1)).unwrap();
     assert!(!areas.is_changed(2, Some(1)));
     assert!(areas.take(1).unwrap().is_dense);

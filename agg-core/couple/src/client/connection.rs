@@ -58,10 +58,10 @@ pub(super) struct Connections {
     /// The process that has not been told that an agent ended; 0 if all was told.
     untold: AtomicU64,
     slots: [Slot; KEPT],
-    /// Directories of what survives an agent.
+    /// Directories of files that survive an agent.
     spools: Vec<Directory>,
-    /// The process that went on with another agent, and has not been told of what did not survive
-    /// the one before.
+    /// The process that went on with another agent, and has not been told of files that did not
+    /// survive the one before.
     moved_on: AtomicU64,
     /// The last number of an open.
     keys: AtomicU64,
@@ -179,8 +179,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Asks the agent, and waits for what it answers. One that has ended without an answer is
-    /// followed by another one, which is asked again if it can know what that knew.
+    /// Asks the agent, and waits for the answer. One that has ended without an answer is followed
+    /// by another one, which is asked again if it can know as much.
     pub(super) fn call(&self, request: &Request) -> io::Result<(Reply, Option<OwnedFd>)> {
         // All connections that are kept may be those of the agent that has ended.
         for _ in 0..REPEATS {
@@ -310,8 +310,8 @@ impl Connections {
         }
     }
 
-    /// Says who this process is; false if the agent has just ended. The agent's answer may take any
-    /// time, of which the log tells.
+    /// Names this process; false if the agent has just ended. The agent's answer may take any time,
+    /// and the log tells of that.
     fn greet(&self, packets: &Packets) -> io::Result<bool> {
         let began = Instant::now();
         let silent = || {

@@ -7,7 +7,7 @@ use std::io;
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The agent ended, and with it what was in its memory. What it did nobody knows.
+    /// The agent ended, and with it the contents of its memory. Its last effects are unknown.
     Gone(io::Error),
     /// It had ended before it was asked.
     Unheard(io::Error),

@@ -102,7 +102,7 @@ impl Client {
     pub fn open(&self, how: &Open<'_>) -> io::Result<Opened> {
         let path = how.path.as_os_str().as_bytes().to_vec();
         let options = self.options(&path).ok_or_else(|| no_rule(how.path))?;
-        // Who goes on with another agent would wait for what that does not have.
+        // A process that goes on with another agent would wait for files that this does not have.
         let is_lost = !options.survives && self.connections.has_moved_on();
         if self.connections.is_untold() || is_lost {
             return Err(io::Error::from_raw_os_error(libc::EIO));
@@ -133,7 +133,7 @@ impl Client {
         let write = os::access_mode(fd)? != libc::O_RDONLY;
         let handle = self.adopt_file(facts.st_dev, facts.st_ino, [write, false])?;
         if !write && is_away(handle) {
-            // Whoever reads by it does not say what.
+            // A reader of the descriptor does not name the bytes.
             let fetched = self.fetch(handle, &[Extent::new(0, u64::MAX)], 0);
             fetched.inspect_err(|_| self.close_read(handle, 0))?;
         }
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Says that the process has closed what `handle` stands for, after the descriptor itself.
+    /// Says that the process has closed the file of `handle`, after the descriptor itself.
     /// `moved` bytes were delivered to the program; `u64::MAX` if that is not known.
     ///
     /// # Errors
@@ -173,9 +173,9 @@ impl Client {
     }
 
     /// As [`close`](Self::close) for a file that was open for reading. The program has its bytes;
-    /// that the agent has ended it learns by its next open, which would wait for ever for what
-    /// another agent knows. If only this agent does not know the open, those learn it whose
-    /// generations do not survive an agent.
+    /// that the agent has ended it learns by its next open, which would wait for ever for a file of
+    /// another agent. If only this agent does not know the open, those processes learn it that have
+    /// generations which do not survive an agent.
     pub fn close_read(&self, handle: u64, moved: u64) {
         match self.close(handle, moved) {
             Ok(()) => {}
@@ -186,9 +186,9 @@ impl Client {
         }
     }
 
-    /// Closes what `handle` was opened to write, before the descriptor is closed: the generation
-    /// will not be complete, because other processes of the program cannot be reached. Readers get
-    /// what the rule says of a writer that died.
+    /// Closes the file that `handle` was opened to write, before the descriptor is closed: the
+    /// generation will not be complete, because other processes of the program cannot be reached.
+    /// Readers get the same as after the death of a writer.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -196,9 +196,9 @@ impl Client {
         self.order(&Request::Spoil(handle))
     }
 
-    /// Says that a child of this process, which had inherited what `handle` was opened to write,
-    /// ended before it could say who it is: the generation will not be complete, as if the child
-    /// had died later.
+    /// Says that a child of this process, which had inherited the file that `handle` was opened to
+    /// write, ended before it could name itself: the generation will not be complete, as if the
+    /// child had died later.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -211,7 +211,7 @@ impl Client {
     ///
     /// # Errors
     /// `EIO` if another process died that had it open for writing, and `ESTALE` if the agent that
-    /// knew it has ended, and with either what was written; the agent cannot be reached.
+    /// knew it has ended, and with either the written bytes; the agent cannot be reached.
     pub fn check(&self, handle: u64, moved: u64) -> io::Result<()> {
         self.order(&Request::Check(handle, moved))
     }
@@ -224,8 +224,8 @@ impl Client {
         self.order(&Request::Sync(handle))
     }
 
-    /// Makes what programs of other nodes have synchronised or closed, of a file that they write as
-    /// well, visible through what is open here.
+    /// Makes bytes that programs of other nodes have synchronised or closed, of a file that they
+    /// write as well, visible through the open file here.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -338,7 +338,7 @@ impl Client {
         list(dir, false, |request| self.connections.call(request).map(|(reply, _)| reply))
     }
 
-    /// Says that this process ends in order: what it has open for writing is complete.
+    /// Says that this process ends in order: its files that are open for writing are complete.
     pub fn goodbye(&self) {
         self.connections.goodbye();
     }
@@ -351,8 +351,8 @@ impl Client {
     }
 }
 
-/// The answer of an agent to a question that needs no program: what it knows, as JSON, or `None`
-/// if there is no agent.
+/// The answer of an agent to a question that needs no program: its state, as JSON, or `None` if
+/// there is no agent.
 ///
 /// # Errors
 /// The directory is not the user's alone; the agent does not answer as one.
@@ -409,7 +409,7 @@ fn no_rule(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
-/// The error of an answer; what is to be said of it goes to the log.
+/// The error of an answer; its text goes to the log.
 fn failure(reply: Reply, request: &Request) -> io::Error {
     let say = |text: &str| {
         if !text.is_empty() {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ranges that are put together before it is known which of their units are missing.
 const TOGETHER: usize = 4096;
 
-/// Whether what was opened belongs to another node, so that parts of it may be missing here.
+/// Whether an open file belongs to another node, so that parts of it may be missing here.
 pub fn is_away(handle: u64) -> bool {
     handle >= AWAY
 }
@@ -21,7 +21,7 @@ pub fn is_away(handle: u64) -> bool {
 const EXTENTS: usize = 1000;
 
 impl Client {
-    /// Says that the process has written to what `handle` was opened to write, before it closes the
+    /// Says that the process has written to the file of `handle`, before it closes the
     /// descriptor. A generation that began as a copy of the one before, and has the same bytes, is
     /// a new one by that. If the file [belongs to another node](super::is_away), `extents` has all
     /// that was written since the last call.
@@ -41,9 +41,10 @@ impl Client {
         self.connections.is_between_nodes()
     }
 
-    /// Waits until bytes of what was opened with [`Open::parts`](super::Open::parts) are there,
-    /// which another node sends. So many behind the last are to come as well; nobody waits for
-    /// these. Whether all bytes of the file are there, now and for ever.
+    /// Waits until bytes of a file are there that was opened with
+    /// [`Open::parts`](super::Open::parts), and that another node sends. So many behind the last
+    /// are to come as well; nobody waits for these. Whether all bytes of the file are there, now
+    /// and for ever.
     ///
     /// # Errors
     /// `EIO` if that node has ended; the agent cannot be reached.
@@ -68,13 +69,13 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Of what `client` has opened with [`Open::parts`](super::Open::parts).
+    /// Of the files that `client` has opened with [`Open::parts`](super::Open::parts).
     pub fn of(client: &Client, handle: u64) -> Self {
         let are_all_there = !is_away(handle) && !client.is_between_nodes();
         Self { are_all_there: AtomicBool::new(are_all_there), ..Self::default() }
     }
 
-    /// Other nodes may have newer bytes by now of what `client` has opened.
+    /// Other nodes may have newer bytes by now of the open files of `client`.
     pub fn forget(&self, client: &Client, handle: u64) {
         if is_away(handle) || client.is_between_nodes() {
             self.are_all_there.store(false, Release);

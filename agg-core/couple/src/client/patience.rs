@@ -1,4 +1,4 @@
-//! Waiting for what an agent answers: not for ever where nobody asked to wait, and never without a
+//! Waiting for answers of an agent: not for ever where nobody asked to wait, and never without a
 //! word.
 
 use crate::fd::checked;
@@ -55,7 +55,7 @@ pub(super) fn receive(
         received => return received,
     }
     let Ok(signals) = held.descriptor() else {
-        // Nobody can tell what interrupts a wait that ends after a while: this one does not.
+        // Nobody can tell the cause of an interruption of a wait that ends after a while.
         drop(held);
         return packets.receive_once(true);
     };
@@ -143,7 +143,7 @@ impl Held {
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
         }
-        // What handlers changed of it holds.
+        // Changes by handlers hold.
         self.before = hold();
         ends
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn handler(number: i32, flags: i32) {
-        // SAFETY: all-zero bytes are a valid action, whose handler does what handlers may.
+        // SAFETY: all-zero bytes are a valid action, and its handler does as handlers may.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handle as *const () as usize;

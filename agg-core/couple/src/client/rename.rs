@@ -20,7 +20,7 @@ pub(super) fn into_memory(client: &Client, from: &Path, to: &Path) -> io::Result
     let mut target: File = opened.fd.into();
     let copied = copy(&mut source, &mut target).map(|_| ());
     if copied.is_err() {
-        // Nobody is to read a part: what is removed while it is written is given up.
+        // Nobody is to read a part: a file that is removed while it is written is given up.
         client.unlink(to)?;
     }
     drop(target);

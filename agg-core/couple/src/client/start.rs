@@ -50,7 +50,7 @@ pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         std::thread::sleep(Duration::from_millis(2));
-        // Whoever starts it may have done so.
+        // Another process may have started it.
         if connect_to(place)?.is_some() {
             return Ok(());
         }

@@ -27,9 +27,9 @@ pub struct Open<'a> {
     pub view: bool,
     /// Permission bits of a new file, after the umask.
     pub mode: u32,
-    /// Waits for what is not there yet, instead of `EAGAIN`.
+    /// Waits for a file that is not there yet, instead of `EAGAIN`.
     pub blocking: bool,
-    /// Not all bytes need to be there: whoever reads, by this descriptor or by one that another
+    /// Not all bytes need to be there: a reader, by this descriptor or by one that another
     /// process makes of it, calls [`Client::fetch`](crate::Client::fetch) before.
     pub parts: bool,
 }

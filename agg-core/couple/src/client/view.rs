@@ -76,7 +76,7 @@ impl Viewer {
         }
     }
 
-    /// Names of the files in the directory `dir` of which [`open`](Self::open) opens something.
+    /// Names of the files in the directory `dir` that [`open`](Self::open) can open.
     ///
     /// # Errors
     /// As [`open`](Self::open).

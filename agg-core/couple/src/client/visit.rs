@@ -19,7 +19,7 @@ impl Visit {
         Ok(connect_to(&Place::open(dir)?)?.map(Self))
     }
 
-    /// Says who this process is; false if the agent has just ended.
+    /// Names this process; false if the agent has just ended.
     ///
     /// # Errors
     /// `TimedOut` if the agent does not answer.

@@ -37,7 +37,7 @@ impl Differences {
 /// The parts of a body: offsets and bytes.
 ///
 /// # Errors
-/// `InvalidData` for what no agent of this version says.
+/// `InvalidData` for a body that no agent of this version sends.
 pub(crate) fn parts(body: &[u8]) -> io::Result<Vec<(u64, &[u8])>> {
     let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0_u64);
     while !from.0.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn places(extents: &[Extent]) -> Vec<u8> {
 /// The places that such a body has.
 ///
 /// # Errors
-/// `InvalidData` for what no agent of this version says.
+/// `InvalidData` for a body that no agent of this version sends.
 pub(crate) fn extents(body: &[u8]) -> io::Result<Vec<Extent>> {
     let (mut from, mut found, mut last) = (Reader(body), Vec::new(), 0);
     while !from.0.is_empty() {

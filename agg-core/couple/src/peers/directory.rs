@@ -1,9 +1,9 @@
 //! Agents of other nodes and owners of names, in the directory that all nodes see.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `HOST.agent` | where the agent of this node listens: its number, its address |
-//! | `DIGEST.name` | who owns a name: host and number of the agent, and the name |
+//! | `DIGEST.name` | the owner of a name: host and number of the agent, and the name |
 //!
 //! All files appear with their contents, by `rename` or `link`, and have mode 0600.
 
@@ -20,7 +20,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the first line of every file is.
+/// The first line of every file.
 const BEGINNING: &str = "aggio 1";
 
 /// Bytes that such a file has at most.
@@ -51,7 +51,7 @@ impl Instance {
     }
 }
 
-/// Who owns a name.
+/// The owner of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Here,
@@ -65,7 +65,7 @@ pub(crate) struct Directory {
     own: Instance,
     /// Names that this agent owns.
     owned: Vec<Vec<u8>>,
-    /// What files of names, which have these names and inodes, say: the owner, and the name.
+    /// The contents of files of names, by their names and inodes: the owner, and the name.
     read: BTreeMap<(OsString, u64), (Instance, Vec<u8>)>,
 }
 
@@ -114,7 +114,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Removes what an earlier agent of this node left that was killed while it made a file.
+    /// Removes hidden files of an earlier agent of this node that was killed while it made a file.
     fn remove_hidden(&self) {
         let start = format!(".{}.", self.own.host);
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
@@ -186,7 +186,7 @@ impl Directory {
         }
     }
 
-    /// Who owns `name`; `None` if nobody does.
+    /// The owner of `name`; `None` if there is none.
     ///
     /// # Errors
     /// The system's; the file is of another name, or no agent's.
@@ -347,7 +347,7 @@ impl Directory {
         self.owned.iter().any(|owned| owned == name)
     }
 
-    /// Removes what says that this agent is there.
+    /// Removes the files that name this agent.
     pub(crate) fn withdraw(&self) {
         for name in &self.owned {
             if self.owner(name).is_ok_and(|owner| owner == Some(Owner::Here)) {

@@ -1,9 +1,11 @@
 //! Bytes that programs of this node wrote to generations of other nodes, and that stay here. The
 //! owner of a generation knows their extents; readers fetch them from this node.
 
-use super::Key;
-use super::hosted::Memory;
+use super::differences::parts;
+use super::mapped::Mapped;
+use super::{Action, Key, Message, PIECE, gaps};
 use crate::areas::read_all;
+use crate::protocol::bad;
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
 use aggio_link::{Body, Peer};
@@ -19,7 +21,7 @@ struct File {
     /// The bytes are in a directory, and not in memory.
     has_moved: bool,
     /// The bytes to send, mapped once no process can write to the file any more.
-    mapped: Option<Memory>,
+    mapped: Option<Mapped>,
 }
 
 /// The kept bytes of one generation. A node that opened it several times has several files.
@@ -88,6 +90,35 @@ impl Keeps {
         Ok(Some(found))
     }
 
+    /// The bytes of a range of a file that programs of this node write: the owner has sent those
+    /// that this node does not keep.
+    ///
+    /// # Errors
+    /// `InvalidData` if the body is malformed, or bytes are missing; the system's.
+    pub(crate) fn complete(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<Vec<u8>> {
+        let sent = parts(body)?;
+        let mut bytes = vec![0; usize::try_from(range.len.min(PIECE)).unwrap_or(0)];
+        let mut put = |offset: u64, part: &[u8]| {
+            let at = offset.checked_sub(range.offset).and_then(|at| usize::try_from(at).ok());
+            let place = at.and_then(|at| bytes.get_mut(at..at.checked_add(part.len())?));
+            place.map(|place| place.copy_from_slice(part)).ok_or_else(|| bad("it is elsewhere"))
+        };
+        for (offset, part) in &sent {
+            put(*offset, part)?;
+        }
+        let there: Vec<Extent> =
+            sent.iter().map(|(at, part)| Extent::new(*at, part.len() as u64)).collect();
+        for gap in gaps(range, &there) {
+            let kept = self.bytes(key, gap, true)?;
+            for (offset, part) in kept.ok_or_else(|| bad("a part is nowhere"))? {
+                if let Body::Bytes(part) = part {
+                    put(offset, &part)?;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// The files in memory with bytes of a generation, by their inodes.
     ///
     /// # Errors
@@ -98,8 +129,22 @@ impl Keeps {
         files.map(|file| Ok((file.inode, file.fd.try_clone()?))).collect()
     }
 
+    /// Bytes have moved to files outside of memory, by their inodes, or could not. Returns the
+    /// answer to the owner.
+    pub(crate) fn have_moved(
+        &mut self,
+        key: Key,
+        result: Result<Vec<(u64, OwnedFd)>, i32>,
+    ) -> Action {
+        let moved = result.map(|files| {
+            files.into_iter().for_each(|(inode, to)| self.has_moved(key, inode, to));
+        });
+        let error = moved.err().unwrap_or(0);
+        Action::Say(key.0, Message::Spilled(key.1, error), Body::None)
+    }
+
     /// The bytes of the file with this inode are in the file `to` by now, outside of memory.
-    pub(crate) fn has_moved(&mut self, key: Key, inode: u64, to: OwnedFd) {
+    fn has_moved(&mut self, key: Key, inode: u64, to: OwnedFd) {
         let mut files = self.0.get_mut(&key).into_iter().flat_map(|kept| &mut kept.files);
         if let Some(file) = files.find(|file| file.inode == inode) {
             *file = File { fd: to, inode, has_moved: true, mapped: None };
@@ -133,7 +178,7 @@ impl File {
     fn body(&mut self, part: Extent, changes: bool) -> io::Result<Body> {
         if !changes {
             if self.mapped.is_none() {
-                self.mapped = Some(Memory::of(&self.fd, false)?);
+                self.mapped = Some(Mapped::of(&self.fd, false)?);
             }
             let mapped = self.mapped.as_ref();
             if let Some(span) = mapped.and_then(|mapped| mapped.span(part.offset, part.len)) {

@@ -8,7 +8,7 @@ const NAMES: usize = 16 << 10;
 
 type Name = Vec<u8>;
 
-/// What is known of a listing for which other nodes are asked.
+/// A listing for which other nodes are asked.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// How many have not answered.
@@ -47,7 +47,7 @@ impl Listing {
         }
     }
 
-    /// What the program is told.
+    /// The answer for the program.
     pub(crate) fn reply(self) -> Reply {
         let until = self.until;
         let is_known = |name: &Name| until.as_ref().is_none_or(|until| name <= until);

@@ -34,6 +34,11 @@ impl Losses {
     }
 }
 
+/// The text of an error about lost bytes.
+pub(crate) fn gone(host: &str) -> String {
+    format!("node {host} has lost what its programs wrote of the generation: its agent has ended")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

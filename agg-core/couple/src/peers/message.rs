@@ -1,9 +1,9 @@
-//! What agents of different nodes say to each other.
+//! Messages between agents of different nodes.
 
 use crate::protocol::{Reader, Writer, bad, flags};
 use std::io;
 
-/// Who a process of another node is.
+/// A process of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteProcess {
     /// Its program, the same word on all nodes.
@@ -16,7 +16,7 @@ pub(crate) struct RemoteProcess {
     pub(crate) label: String,
 }
 
-/// What was opened for a process of another node.
+/// A file that was opened for a process of another node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Away {
     pub(crate) handle: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Away {
     pub(crate) shared: bool,
     /// Readers may have it before it is complete.
     pub(crate) early: bool,
-    /// What the process writes stays on its node.
+    /// The bytes that the process writes stay on its node.
     pub(crate) keeps: bool,
 }
 
@@ -49,11 +49,11 @@ impl Away {
 /// One message. The first group goes to the owner of a name, the second comes from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Who the sender is: the agent that has made this connection.
+    /// The name of the sender: the agent that has made this connection.
     Caller(String),
     /// A process of the sender's node will ask.
     Join(u64, RemoteProcess),
-    /// What that process asks, as it asked; the answer carries this ticket.
+    /// A request of that process, as it came; the answer carries this ticket.
     Ask { process: u64, ticket: u64, request: Vec<u8> },
     /// A process holds a descriptor of this memory that another one of its node opened.
     Adopt { process: u64, ticket: u64, area: u64, write: bool, tells: bool },
@@ -68,14 +68,14 @@ pub(crate) enum Message {
     /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
     /// they have cut it.
     Size(u64, u64, bool),
-    /// The body is what differs in this memory from what the sender had last of it.
+    /// The body is the difference in this memory from the last bytes of the sender.
     Differ(u64),
     /// Asks for the size of this memory.
     Look(u64),
-    /// Wants bytes of what several nodes write, unless they have this digest: memory, offset,
+    /// Wants bytes that several nodes write, unless they have this digest: memory, offset,
     /// length.
     Renew(u64, u64, u64, [u64; 2]),
-    /// What was written of this memory so far was sent, and differences follow.
+    /// All bytes of this memory written so far were sent, and differences follow.
     Shared(u64),
     /// The sender's programs have written something here, of which what differs is sent: memory,
     /// offset, length.
@@ -89,9 +89,9 @@ pub(crate) enum Message {
     Answer(u64, Vec<u8>),
     /// The open with this ticket has succeeded; the body is as for `Where`, or empty.
     Opened(u64, Away),
-    /// The body is what was wanted: memory, offset.
+    /// The body is the wanted bytes: memory, offset.
     Data(u64, u64),
-    /// The receiver's programs will probably open this file, of which nothing is open there yet.
+    /// The receiver's programs will probably open this file, and have not opened it yet.
     /// The body is as for `Where`, or empty.
     Offer(Vec<u8>, Away),
     /// Nobody needs this memory any more.
@@ -102,12 +102,12 @@ pub(crate) enum Message {
     Share(u64),
     /// The size of a memory.
     Looked(u64, u64),
-    /// What was wanted has this digest: memory, offset.
+    /// The wanted bytes have this digest: memory, offset.
     Same(u64, u64),
     /// This memory, which programs of the receiver's node have open, has other bytes than before.
     News(u64),
-    /// What the receiver's node has written of this memory is to be sent, as far as it lies before
-    /// the first offset, or ends behind the second one.
+    /// Bytes that the receiver's node has written are to be sent, as far as they lie before
+    /// the first offset, or end behind the second one: memory, offsets.
     Gather(u64, u64, u64),
     /// The sender keeps bytes of this memory that its programs have written; the body says which.
     /// The number of the report follows.
@@ -119,7 +119,7 @@ pub(crate) enum Message {
     Take { tag: u64, owner: String, area: u64 },
     /// The body is bytes that were wanted by this tag, from this offset on.
     Kept(u64, u64),
-    /// The sender does not keep all of what was wanted by this tag.
+    /// The sender does not keep all bytes that were wanted by this tag.
     NotKept(u64),
     /// The sender needs no bytes of this memory any more that the receiver keeps.
     Released(u64),
@@ -195,7 +195,7 @@ impl Message {
         out.0
     }
 
-    /// The head of what is said of memory that several nodes write.
+    /// The head of a message about memory that several nodes write.
     fn encode_shared(&self, out: &mut Writer) {
         match self {
             Message::Share(area) => _ = out.byte(13).number(*area),
@@ -238,7 +238,7 @@ impl Message {
         }
     }
 
-    /// The head of what is said of bytes that nobody asks for.
+    /// The head of a message about bytes that nobody asks for.
     fn encode_pushes(&self, out: &mut Writer) {
         match self {
             Message::Subscribe { owner, series, number, credit } => {
@@ -258,10 +258,10 @@ impl Message {
         }
     }
 
-    /// What a head says.
+    /// Decodes a head.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent of this version says.
+    /// `InvalidData` for a head that no agent of this version sends.
     pub(crate) fn decode(head: &[u8]) -> io::Result<Self> {
         let mut from = Reader(head);
         let kind = from.byte()?;
@@ -315,7 +315,7 @@ impl Message {
         Ok(message)
     }
 
-    /// What the rest of a head says of bytes that stay where they were written.
+    /// Decodes the rest of a head about bytes that stay where they were written.
     fn decode_kept(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
         let message = match kind {
             28 => Message::Keeps(from.number()?, from.number()?),
@@ -336,7 +336,7 @@ impl Message {
         Ok(message)
     }
 
-    /// What the rest of a head says of bytes that nobody asks for.
+    /// Decodes the rest of a head about bytes that nobody asks for.
     fn decode_pushes(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
         let message = match kind {
             37 => Message::Subscribe {

@@ -1,25 +1,28 @@
-//! Agents of other nodes: who owns which name, and the connections with them.
+//! Agents of other nodes: the names that they own, and the connections with them.
 //!
-//! The agent whose program first writes a name owns it: its registry decides about the
+//! The agent of the program that first writes a name owns it: its registry decides about the
 //! generations. The agents of other nodes ask it for their programs, and give these memory of their
-//! own. Bytes stay on the node whose programs wrote them, if these say which bytes that is; the
+//! own. Bytes stay on the node that wrote them, if its programs say which bytes that is; the
 //! owner knows the nodes. Other bytes go to the owner when nobody on the node can write any more.
 //! The nodes of readers fetch each byte from the node that has it.
 
+mod action;
 mod batches;
-mod copies;
 pub(crate) mod differences;
 mod directory;
-mod hosted;
+mod guests;
 mod kept;
 mod listing;
-mod locations;
 mod losses;
+pub(crate) mod mapped;
 mod message;
-mod moves;
 mod nodes;
 mod offers;
+mod opens;
 mod pieces;
+mod replicas;
+mod replication;
+mod requests;
 mod runs;
 mod shared;
 mod sources;
@@ -28,39 +31,46 @@ mod subscriptions;
 mod takes;
 pub(crate) mod twin;
 
-use batches::{Batch, batches};
-pub(crate) use copies::{AWAY, Copies, Copy, Held, Key, Wanting, agree};
-use directory::Directory;
+pub(crate) use action::{Action, Agents};
 pub(crate) use directory::{Instance, Owner, shown};
-pub(crate) use hosted::Hosted;
+use guests::Guests;
 use kept::Keeps;
 pub(crate) use listing::{Listing, page};
-pub(crate) use locations::{ALL, Holder, Locations, Source, Where};
 use losses::Losses;
+pub(crate) use losses::gone;
 pub(crate) use message::{Away, Message, RemoteProcess};
-use moves::Moves;
+pub(crate) use nodes::Nodes;
 use offers::Offers;
+use opens::Opens;
+pub(crate) use opens::{AWAY, Held};
 pub(crate) use pieces::UNIT;
+use replicas::agree;
+pub(crate) use replicas::{Replica, Replicas, Wanting};
+pub(crate) use replication::{Answered, Host, Replication};
+use requests::Requests;
+pub(crate) use requests::Ticket;
 pub(crate) use shared::{Asked, Step, Then, Wants};
-use sources::Sources;
+pub(crate) use sources::{Holder, Source, Sources, Where};
 use subscribers::Subscribers;
 pub(crate) use subscribers::Subscription;
 pub(crate) use subscriptions::{Announced, Route, Template};
 use subscriptions::{Pushed, Subscriptions};
 pub(crate) use takes::{Part, Takes, Target};
 
+use crate::client::Stat;
+use crate::huge::Pages;
 use crate::place::Place;
-use crate::registry::{Area, Path, Process, series};
-use aggio_base::{Extent, os};
+use crate::protocol::{Reply, Request, bad};
+use crate::registry::{Area, Path, Process};
+use aggio_base::Extent;
 use aggio_config::settings::couple::CoupleLink;
-use aggio_link::tcp::{Tcp, own_address};
-use aggio_link::ucx::Ucx;
-use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Span, Token};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt;
+use aggio_link::{Body, Event, Peer, Received};
+use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+
+/// The owner of a generation, and its number of the memory.
+pub(crate) type Key = (Peer, u64);
 
 /// Bytes of file data in one message, if they are compared or written before they are sent or are
 /// stored.
@@ -72,395 +82,367 @@ pub(crate) const BODY: u64 = 4 << 20;
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
 
-/// Bytes that wait for a peer before all others are held back: the link takes no more.
-const FULL: usize = 32 << 20;
+/// Fewer bytes are copied faster than they are offered.
+pub(crate) const LEAST: u64 = 256 << 10;
 
-/// An open, or another request, that the owner of the name has not answered yet.
-#[derive(Clone, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) peer: Peer,
-    /// The connection of the program that asked.
-    pub(crate) link: u64,
-    pub(crate) process: Process,
-    /// The request, so that it can be made again.
-    pub(crate) request: Vec<u8>,
-    pub(crate) path: Path,
-    pub(crate) access: (bool, bool, bool),
-    /// The program fetches what it reads.
-    pub(crate) parts: bool,
-    /// What was opened, while its bytes are on their way.
-    pub(crate) opened: Option<Away>,
-}
+/// Places of a subscription, at most.
+pub(crate) const PLACES: usize = 100_000;
 
-impl Ticket {
-    /// Whether its program gets a descriptor by which it can write to a copy, as soon as that has
-    /// its bytes.
-    fn promises(&self, (peer, area): Key) -> bool {
-        let is_open = self.access.1 && !self.request.is_empty();
-        is_open && self.peer == peer && self.opened.is_some_and(|away| away.area == area)
-    }
-}
+/// Smaller files are copied as a whole.
+const LARGE: u64 = 256 << 10;
 
-/// What programs have said that they wrote to a copy.
+/// The bytes that programs have said that they wrote to a replica.
 #[derive(Debug)]
 pub(crate) enum Kept {
-    /// It stays on this node.
+    /// They stay on this node.
     Here(Vec<Extent>),
-    /// The owner gets it.
+    /// The owner gets them.
     No(Vec<Extent>),
 }
 
+/// A replica for the open of a program.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    pub(crate) link: u64,
+    pub(crate) process: Process,
+    pub(crate) handle: u64,
+    pub(crate) generation: u64,
+    /// The descriptor for the program.
+    pub(crate) file: io::Result<OwnedFd>,
+}
+
 /// All that an agent has of others.
+#[derive(Debug)]
 pub(crate) struct Peers {
-    kind: CoupleLink,
-    link: Box<dyn Link>,
-    pub(crate) directory: Directory,
-    /// Those that this agent has connected to.
-    known: BTreeMap<Peer, Instance>,
-    /// Those that have connected to this agent and said who they are.
-    callers: BTreeMap<Peer, Instance>,
-    owners: BTreeMap<Path, Option<Peer>>,
-    /// Processes of this node that owners know.
-    pub(crate) joined: BTreeSet<(Peer, Process)>,
-    pub(crate) tickets: BTreeMap<u64, Ticket>,
-    /// Opens for writing that were closed, by the owner's handles, until the owner has answered.
-    pub(crate) unanswered: BTreeSet<(Peer, u64)>,
-    pub(crate) copies: Copies,
-    /// Processes of other nodes, by the peer and the number that they have there.
-    pub(crate) remote: BTreeMap<(Peer, u64), Process>,
-    /// Whom the answers of requests without a connection go to: the peer and its ticket.
-    pub(crate) answers: BTreeMap<u64, (Peer, u64)>,
-    /// Memory of generations that other nodes write or read.
-    pub(crate) hosted: BTreeMap<Area, Hosted>,
-    /// Listings that wait for other nodes, by the connections of the programs that asked.
-    pub(crate) listings: BTreeMap<u64, Listing>,
-    /// What other nodes will probably read.
+    pub(crate) nodes: Nodes,
+    /// Requests of programs of this node.
+    pub(crate) requests: Requests,
+    /// Programs of other nodes.
+    pub(crate) guests: Guests,
+    pub(crate) replication: Replication,
+    /// Generations that other nodes will probably read.
     pub(crate) offers: Offers,
-    /// Which nodes have what was written to generations of this one.
-    pub(crate) locations: Locations,
-    /// What was written to generations of other nodes, and stays here.
-    pub(crate) keeps: Keeps,
-    /// Bytes on their way here from nodes that keep them.
-    pub(crate) takes: Takes,
     /// Nodes that get bytes of the next generations without a request.
     pub(crate) subscribers: Subscribers,
-    /// Bytes that other nodes send here without a request.
-    pub(crate) subscriptions: Subscriptions,
     /// Names whose owners have ended.
     pub(crate) losses: Losses,
-    /// Generations on their way to directories.
-    pub(crate) moves: Moves,
-    /// Messages for which the link has no room yet, in their order.
-    later: BTreeMap<Peer, VecDeque<Frame>>,
-    /// Copies that are looked at again soon, and how often they were.
-    pub(crate) closing: BTreeMap<Key, u32>,
-    more: bool,
-    /// Messages that were sent.
-    pub(crate) said: u64,
-}
-
-impl fmt::Debug for Peers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peers").field("known", &self.known).finish_non_exhaustive()
-    }
-}
-
-/// Finds the memory for the bodies of messages.
-struct Rooms<'a> {
-    copies: &'a Copies,
-    takes: &'a Takes,
-    subscriptions: &'a Subscriptions,
-}
-
-impl Places for Rooms<'_> {
-    fn place(&mut self, peer: Peer, head: &[u8], len: u64) -> Option<Span> {
-        match Message::decode(head).ok()? {
-            Message::Kept(tag, offset) => {
-                match self.takes.target(tag, peer, Extent::new(offset, len))? {
-                    Target::Copy(key, local) => self.copies.made(key, local)?.room(offset, len),
-                    Target::Own(_) => None,
-                }
-            }
-            Message::Pushed(tag, offset) => {
-                let announced = self.subscriptions.target(peer, tag)?;
-                let copy = self.copies.made(announced.key, announced.local)?;
-                let is_coming = copy.pushed.is_coming(Extent::new(offset, len), peer);
-                copy.room(offset, len).filter(|_| is_coming)
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Peers {
-    /// Listens for the agents of other nodes, and tells them where and how.
+    /// Listens for the agents of other nodes; handles are counted from `handles` on.
     ///
     /// # Errors
-    /// The directory or the token is not the user's alone; there is no such link; the system's.
+    /// As [`Nodes::new`]; no memory.
     pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
-        let (token, limits, own) = (Token::of(place.path())?, Limits::default(), own_address());
-        let link: Box<dyn Link> = match kind {
-            CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
-            CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
-        };
-        let directory = Directory::new(place)?;
-        directory.publish(&format!("{} {}", kind.name(), link.address()))?;
-        directory.sweep()?;
-        Ok(Self {
-            kind,
-            link,
-            directory,
-            known: BTreeMap::new(),
-            callers: BTreeMap::new(),
-            owners: BTreeMap::new(),
-            joined: BTreeSet::new(),
-            tickets: BTreeMap::new(),
-            unanswered: BTreeSet::new(),
-            copies: Copies::new(handles)?,
-            remote: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            hosted: BTreeMap::new(),
-            listings: BTreeMap::new(),
-            offers: Offers::default(),
-            locations: Locations::default(),
-            keeps: Keeps::default(),
-            takes: Takes::default(),
-            subscribers: Subscribers::default(),
-            subscriptions: Subscriptions::default(),
-            losses: Losses::default(),
-            moves: Moves::default(),
-            later: BTreeMap::new(),
-            closing: BTreeMap::new(),
-            more: false,
-            said: 0,
-        })
-    }
-
-    pub(crate) fn descriptor(&self) -> i32 {
-        self.link.descriptor()
-    }
-
-    /// By what it reaches others.
-    pub(crate) fn kind(&self) -> CoupleLink {
-        self.kind
-    }
-
-    /// [`Peers::progress`] is to be called soon.
-    pub(crate) fn go_on(&mut self) {
-        self.more = true;
-    }
-
-    /// How soon [`Peers::progress`] must be called.
-    pub(crate) fn timeout(&self) -> Option<std::time::Duration> {
-        if self.more { Some(std::time::Duration::ZERO) } else { self.link.timeout() }
+        let (requests, guests) = (Requests::default(), Guests::default());
+        let (offers, subscribers) = (Offers::default(), Subscribers::default());
+        let losses = Losses::default();
+        let (nodes, replication) = (Nodes::new(place, kind)?, Replication::new(handles)?);
+        Ok(Self { nodes, requests, guests, replication, offers, subscribers, losses })
     }
 
     /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
     pub(crate) fn keeps_alone(&self) -> bool {
-        !self.keeps.is_empty() && self.remote.is_empty() && self.tickets.is_empty()
+        !self.replication.keeps.is_empty() && self.guests.are_none() && self.requests.are_none()
     }
 
     /// Whether nobody of another node needs this agent, and it needs nobody.
     pub(crate) fn are_idle(&self) -> bool {
-        let serves = !self.remote.is_empty() || !self.keeps.is_empty();
-        !serves && self.tickets.is_empty() && self.copies.are_idle()
+        let serves = !self.guests.are_none() || !self.replication.keeps.is_empty();
+        !serves && self.requests.are_none() && self.replication.replicas.are_idle()
     }
 
-    /// What programs have said that they wrote to a copy; it stays here, if all of them say so.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn keep(&mut self, key: Key) -> io::Result<Kept> {
-        let Some(copy) = self.copies.get_mut(key) else { return Ok(Kept::No(Vec::new())) };
-        let written = std::mem::take(&mut copy.written);
-        let mut extents: Vec<Extent> = written.into_ranges().map(|(extent, ())| extent).collect();
-        if !copy.keeps {
-            return Ok(Kept::No(extents));
-        }
-        if !extents.is_empty() {
-            let file = self.copies.open(key, (true, false, false))?;
-            let whole = Extent::new(0, os::fstat(file.as_raw_fd())?.st_size.unsigned_abs());
-            extents.iter_mut().for_each(|extent| *extent = extent.intersect(whole));
-            extents.retain(|extent| !extent.is_empty());
-            self.keeps.keep(key, file, &extents)?;
-        }
-        Ok(Kept::Here(extents))
-    }
-
-    /// Lets the open of a ticket have a copy before its bytes, if its program fetches what it
-    /// reads and writes and nobody has used the copy before.
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn begin_empty(&mut self, key: Key, ticket: u64) -> io::Result<bool> {
-        let Some(kept) = self.tickets.get(&ticket).filter(|kept| kept.parts && kept.access.1)
-        else {
-            return Ok(false);
-        };
-        let size = kept.opened.map_or(0, |away| away.size);
-        self.copies.begin_empty(key, size)
-    }
-
-    /// Sends a message, as soon as there is room for it.
-    ///
-    /// # Errors
-    /// There is no such peer any more; the message is too long.
-    pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
-        self.more = true;
-        self.said += 1;
-        let frame = Frame { head: message.encode(), body };
-        if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
-            self.later.entry(peer).or_default().push_back(frame);
-            return Ok(());
-        }
-        self.link.send(peer, frame)
-    }
-
-    /// Sends bytes that were wanted by a tag, or announced by it.
-    ///
-    /// # Errors
-    /// As [`say`](Self::say).
-    pub(crate) fn say_parts(
-        &mut self,
-        peer: Peer,
-        tag: u64,
-        pushed: bool,
-        parts: Vec<(u64, Body)>,
-    ) -> io::Result<()> {
-        batches(parts).into_iter().try_for_each(|batch| match batch {
-            Batch::Parts(body) => self.say(peer, &Message::Parts(tag, pushed), Body::Bytes(body)),
-            Batch::Part(at, body) if pushed => self.say(peer, &Message::Pushed(tag, at), body),
-            Batch::Part(at, body) => self.say(peer, &Message::Kept(tag, at), body),
-        })
-    }
-
-    /// Requests bytes of a node.
-    ///
-    /// # Errors
-    /// As [`say`](Self::say).
-    pub(crate) fn say_take(
-        &mut self,
-        peer: Peer,
-        take: &Message,
-        places: &[Extent],
-    ) -> io::Result<()> {
-        self.takes.sent += 1;
-        self.say(peer, take, Body::Bytes(differences::places(places)))
-    }
-
-    /// The parts of `extent` that are to come from a node, which knows them by a number, into a
-    /// copy: none that it has pushed already. `announced` says whether the node has announced them
-    /// to its subscribers.
-    pub(crate) fn parts_from(
-        &self,
-        key: Key,
-        extent: Extent,
-        (peer, area, announced): (Peer, Area, bool),
-    ) -> Vec<Part> {
-        let asked = Part { extent, peer, area, pushed: false };
-        let Some(copy) = self.copies.get(key).filter(|copy| area == key.1 && copy.shared.is_none())
-        else {
-            return vec![asked];
-        };
-        if let Some(missing) = copy.pushed.missing(extent, peer) {
-            let coming = missing.into_iter();
-            return coming.map(|extent| Part { extent, pushed: true, ..asked }).collect();
-        }
-        let route = (peer, key.0, series(&copy.path));
-        let pushed = announced && self.subscriptions.promises(&route, area, extent);
-        vec![Part { pushed, ..asked }]
-    }
-
-    /// The owner says that a generation is complete, and where its bytes are: as
-    /// [`Copies::confirm`].
-    ///
-    /// # Errors
-    /// The system's.
-    pub(crate) fn confirm(
-        &mut self,
-        key: Key,
-        size: u64,
-        found: Option<&Where>,
-    ) -> io::Result<bool> {
-        let known = &self.known;
-        self.copies.confirm(key, size, found, |peer| known.get(&peer).map(Instance::words))
-    }
-
-    /// Sends what there is room for by now.
-    fn say_later(&mut self) {
-        let (link, more) = (&mut self.link, &mut self.more);
-        self.later.retain(|peer, frames| {
-            while link.queued(*peer) < FULL {
-                let Some(frame) = frames.pop_front() else { return false };
-                *more = true;
-                if link.send(*peer, frame).is_err() {
-                    // The connection has ended, which is told.
-                    return false;
-                }
-            }
-            true
-        });
-    }
-
-    pub(crate) fn queued(&self, peer: Peer) -> usize {
-        match self.later.contains_key(&peer) {
-            true => usize::MAX,
-            false => self.link.queued(peer),
-        }
-    }
-
-    pub(crate) fn close(&mut self, peer: Peer) {
-        self.later.remove(&peer);
-        self.link.close(peer);
-    }
-
-    /// What has happened since the last call.
+    /// The events since the last call.
     ///
     /// # Errors
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
-        let mut events = Vec::new();
-        let (copies, takes, subscriptions) = (&self.copies, &self.takes, &self.subscriptions);
-        let mut rooms = Rooms { copies, takes, subscriptions };
-        self.more = self.link.progress(&mut rooms, &mut events)?;
-        self.say_later();
-        Ok(events)
+        self.nodes.progress(&mut &self.replication)
     }
 
     /// Tells all agents that have processes here, and `others`.
     pub(crate) fn tell_nodes(&mut self, others: Vec<Peer>, message: &Message) {
-        let peers: BTreeSet<Peer> = self.remote.keys().map(|(peer, _)| *peer).collect();
-        for peer in peers.into_iter().chain(others).collect::<BTreeSet<Peer>>() {
+        for peer in self.guests.nodes().into_iter().chain(others).collect::<BTreeSet<Peer>>() {
             // One that is gone needs not be told.
-            let _ = self.say(peer, message, Body::None);
+            let _ = self.nodes.say(peer, message, Body::None);
         }
+    }
+
+    /// Handles a message about replicas, or the answer to a request.
+    ///
+    /// # Errors
+    /// The message is malformed, or of another kind; the system's.
+    pub(crate) fn hear(
+        &mut self,
+        peer: Peer,
+        message: Message,
+        body: &Received,
+        pages: &mut Pages,
+    ) -> io::Result<Vec<Action>> {
+        let map: &[u8] = if let Received::Bytes(bytes) = body { bytes } else { &[] };
+        match message {
+            Message::Answer(ticket, reply) => {
+                return Ok(self.answered(peer, ticket, &Reply::decode(&reply)?, pages));
+            }
+            Message::Opened(ticket, away) => return self.opened(peer, (ticket, away), map, pages),
+            Message::Subscribe { owner, series, number, credit } => {
+                let places = differences::extents(map)?;
+                if places.len() > PLACES {
+                    return Err(bad("it subscribes to too much"));
+                }
+                let subscription = Subscription { number, places, credit };
+                let (credit, after) =
+                    self.subscribers.subscribe((&owner, &series), peer, subscription);
+                let noted = Message::Subscribed { owner, series, number, credit, after };
+                return Ok(vec![Action::Say(peer, noted, Body::None)]);
+            }
+            _ => {}
+        }
+        let mut host = Host { agents: &self.nodes, pages, requests: &self.requests };
+        match message {
+            Message::Offer(path, away) => {
+                self.replication.hear_offer(peer, (&path, away), map, &mut host)
+            }
+            message => self.replication.hear(peer, message, body, &mut host),
+        }
+    }
+
+    /// The owner has answered a request.
+    fn answered(
+        &mut self,
+        peer: Peer,
+        ticket: u64,
+        reply: &Reply,
+        pages: &mut Pages,
+    ) -> Vec<Action> {
+        let waits = matches!(reply, Reply::Waits(_));
+        let Some(kept) = self.requests.answered(peer, ticket, waits) else { return Vec::new() };
+        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
+        let replicas = &mut self.replication.replicas;
+        match (reply, kept.opened) {
+            (Reply::Opened(theirs, generation), Some(away)) => {
+                let key = (peer, away.area);
+                let handle = replicas.keep(Held { theirs: *theirs, key, process, writes });
+                if let Some(replica) = replicas.get_mut(key).filter(|_| writes) {
+                    // Those that opened it know whether written bytes stay here.
+                    replica.is_written_by(process, kept.parts);
+                }
+                vec![Action::Opened(link, process, handle, *generation)]
+            }
+            (Reply::Records(_), None) => match Request::decode(&kept.request) {
+                Ok(request) => {
+                    let asked = Asked { link, process, request };
+                    vec![self.replication.hear_records(peer, asked, reply)]
+                }
+                Err(_) => vec![Action::Reply(link, reply.clone())],
+            },
+            (Reply::Stat(Some(stat)), None) => {
+                let stat = self.described((peer, stat.area), &kept.path, *stat, pages);
+                vec![Action::Reply(link, Reply::Stat(Some(stat)))]
+            }
+            (reply, _) => self.answer(link, reply.clone()),
+        }
+    }
+
+    /// A program gets an answer, unless that is a part of a listing.
+    pub(crate) fn answer(&mut self, link: u64, reply: Reply) -> Vec<Action> {
+        let reply = self.requests.answer(link, reply);
+        reply.into_iter().map(|reply| Action::Reply(link, reply)).collect()
+    }
+
+    /// The attributes of a file of another node as the descriptors of this node will show them:
+    /// those of its replica, which is made before it is opened. Programs compare them.
+    fn described(&mut self, key: Key, path: &Path, stat: Stat, pages: &mut Pages) -> Stat {
+        if stat.area == 0 {
+            return stat;
+        }
+        let replicas = &mut self.replication.replicas;
+        let (generation, area, size) = (stat.generation, stat.area, stat.size);
+        let mode = stat.mode & 0o7777;
+        let away = Away { generation, area, size, mode, ..Away::default() };
+        let spare = pages.file(replicas.expected(path, &away));
+        // Without memory a program finds that the file was replaced.
+        replicas.describe(key, path, &away, stat.modified, spare).unwrap_or(stat)
+    }
+
+    /// The owner has opened a file; `map` names the nodes that have its parts, or is empty.
+    ///
+    /// # Errors
+    /// The map is malformed.
+    fn opened(
+        &mut self,
+        peer: Peer,
+        (ticket, away): (u64, Away),
+        map: &[u8],
+        pages: &mut Pages,
+    ) -> io::Result<Vec<Action>> {
+        let map = if map.is_empty() { None } else { Some(Where::decode(map)?) };
+        let Some(kept) = self.requests.of(peer, ticket) else { return Ok(Vec::new()) };
+        kept.opened = Some(away);
+        let (kept, key, mut actions) = (kept.clone(), (peer, away.area), Vec::new());
+        let writes = kept.access.1;
+        let old = self.replication.replicas.get(key);
+        if old.is_some_and(|replica| replica.is_outdated(&away)) {
+            actions = self.replication.abandon(key);
+        }
+        let (nodes, replicas) = (&self.nodes, &mut self.replication.replicas);
+        let found = map.as_ref().filter(|_| !away.is_renewed());
+        if let Err(error) = replicas.confirm(key, away.size, found, |peer| nodes.words(peer)) {
+            actions.push(Action::Refuse(peer, error));
+            return Ok(actions);
+        }
+        let spare = pages.file(replicas.expected(&kept.path, &away));
+        if let Err(error) = replicas.make(key, &kept.path, &away, spare) {
+            actions.push(Action::Fail(ticket, Reply::from(&error)));
+            return Ok(actions);
+        }
+        if let Some(replica) = replicas.get_mut(key) {
+            map.into_iter().for_each(|map| _ = replica.incoming.sources.note(map));
+            replica.offered = false;
+            if writes {
+                replica.is_written_by(kept.process, away.keeps && kept.parts);
+            }
+            if replica.shared.is_some() {
+                let size = (kept.parts && writes).then_some(away.size);
+                actions.extend(self.replication.open_shared(key, ticket, size));
+                return Ok(actions);
+            }
+            if kept.parts && !writes && away.size >= LARGE {
+                actions.push(Action::HandOver(ticket));
+            } else {
+                replica.waits.waiting.push(ticket);
+                replica.want_all();
+            }
+        }
+        replicas.note_habit(key);
+        actions.push(Action::Fetch(key));
+        Ok(actions)
+    }
+
+    /// The open with this ticket gets its replica.
+    pub(crate) fn hand_over(&mut self, ticket: u64) -> Option<Handed> {
+        let kept = self.requests.take(ticket)?;
+        let (away, process, link) = (kept.opened?, kept.process, kept.link);
+        let (key, replicas) = ((kept.peer, away.area), &mut self.replication.replicas);
+        let file = replicas.open(key, kept.access);
+        let writes = kept.access.1;
+        let handle = replicas.keep(Held { theirs: away.handle, key, process, writes });
+        Some(Handed { link, process, handle, generation: away.generation, file })
+    }
+
+    /// The request with this ticket fails.
+    pub(crate) fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        self.answer(kept.link, reply)
+    }
+
+    /// The open with this ticket fails, which the owner counts.
+    pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let mut actions = vec![Action::Reply(kept.link, reply)];
+        if let Some(away) = kept.opened {
+            let request = Request::Withdraw(away.handle);
+            actions.push(Action::ask(kept.peer, 0, kept.process, request));
+        }
+        actions
+    }
+
+    /// The generation of an open was given up before its program had a descriptor. A reader opens
+    /// the file anew, and a writer gets the reason from the owner.
+    pub(crate) fn open_again(&mut self, ticket: u64) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let Some(away) = kept.opened else { return Vec::new() };
+        let (owner, link, process) = (kept.peer, kept.link, kept.process);
+        match Request::decode(&kept.request) {
+            Ok(request) if !kept.access.1 => vec![
+                Action::ask(owner, 0, process, Request::Withdraw(away.handle)),
+                Action::Serve(link, process, request),
+            ],
+            _ => vec![Action::ask(owner, link, process, Request::Check(away.handle, 0))],
+        }
+    }
+
+    /// A process of this node has ended. Returns the replicas that it has used.
+    pub(crate) fn leave(
+        &mut self,
+        process: Process,
+        orderly: bool,
+    ) -> (BTreeSet<Key>, Vec<Action>) {
+        self.losses.forget(process);
+        let left = Message::Left(process, orderly);
+        let owners = self.requests.leave(process).into_iter();
+        let mut actions: Vec<Action> =
+            owners.map(|owner| Action::Say(owner, left.clone(), Body::None)).collect();
+        let used = self.replication.replicas.used_by(process);
+        self.replication.replicas.leave(process);
+        actions.extend(self.replication.decline(&self.requests.owners(), &self.nodes));
+        (used, actions)
+    }
+
+    /// Opens of a connection that no owner has answered are not wanted any more.
+    pub(crate) fn cancel(&self, link: u64) -> Vec<Action> {
+        let cancel = |(ticket, peer, process)| {
+            let request = Request::Cancel.encode();
+            Action::Say(peer, Message::Ask { process, ticket, request }, Body::None)
+        };
+        self.requests.unopened(link).into_iter().map(cancel).collect()
+    }
+
+    /// The connection with a node has ended: it sends, keeps and offers nothing any more.
+    pub(crate) fn lose(&mut self, peer: Peer) {
+        self.offers.forget(peer);
+        if let Some(words) = self.nodes.words(peer) {
+            self.subscribers.forget_owner(&words);
+        }
+        self.subscribers.forget(peer);
+        self.replication.subscriptions.forget(peer);
+        self.replication.keeps.lose(peer);
+    }
+
+    /// The connection with an owner has ended.
+    pub(crate) fn lose_owner(&mut self, peer: Peer, why: &io::Error) -> Vec<Action> {
+        let text = format!("the agent of {} has ended: {why}", self.nodes.host(peer));
+        let (names, joined) = (self.nodes.names_of(peer), self.requests.part(peer));
+        // Nobody was there, and the names are free: all requests can be made again.
+        let never = self.nodes.forget(peer) && why.kind() == io::ErrorKind::ConnectionRefused;
+        // A program that reads the next file would wait for another writer.
+        for process in joined.into_iter().filter(|_| !never) {
+            self.losses.note(process, &names, &text);
+        }
+        let (unsaved, mut actions) = self.replication.lose_owner(peer, &text);
+        for (kept, closes) in self.requests.lose(peer) {
+            let failed = Reply::Failed(libc::EIO, text.clone());
+            let reply = match Request::decode(&kept.request) {
+                // It owns no files any more.
+                Ok(Request::List(..)) => {
+                    if self.requests.lists(kept.link) {
+                        let none = Reply::Names(Vec::new(), false);
+                        actions.extend(self.answer(kept.link, none));
+                    }
+                    continue;
+                }
+                Ok(request) if never => {
+                    actions.push(Action::Serve(kept.link, kept.process, request));
+                    continue;
+                }
+                // Whether the owner got the written bytes is not known.
+                Ok(Request::Close(..)) if closes => failed,
+                Ok(Request::Close(..) | Request::Check(..)) if !unsaved => Reply::Done,
+                _ => {
+                    self.losses.forget(kept.process);
+                    failed
+                }
+            };
+            actions.push(Action::Reply(kept.link, reply));
+        }
+        actions
     }
 }
 
-/// What is between `parts` in `extent`: they are in it, in order and apart.
+/// The gaps between `parts` in `extent`: they are in it, in order and apart.
 pub(crate) fn gaps(extent: Extent, parts: &[Extent]) -> Vec<Extent> {
     let ends = std::iter::once(extent.offset).chain(parts.iter().map(|part| part.end()));
     let starts = parts.iter().map(|part| part.offset).chain([extent.end()]);
     let all = ends.zip(starts).map(|(end, start)| Extent::between(end, start));
     all.filter(|gap| !gap.is_empty()).collect()
-}
-
-/// A mapping of all bytes of a file; `None` if it has none.
-fn map(fd: i32, size: u64, writable: bool) -> io::Result<Option<Arc<aggio_base::os::Mapping>>> {
-    if size == 0 {
-        return Ok(None);
-    }
-    let whole = aggio_base::Extent::new(0, size);
-    aggio_base::os::Mapping::new(fd, whole, writable).map(|map| Some(Arc::new(map)))
-}
-
-fn span(
-    map: Option<&Arc<aggio_base::os::Mapping>>,
-    size: u64,
-    offset: u64,
-    len: u64,
-) -> Option<Span> {
-    let extent = aggio_base::Extent::new(offset, len);
-    let inside = extent.len == len && extent.end() <= size;
-    Span::new(Arc::clone(map.filter(|_| inside)?), extent).ok()
 }

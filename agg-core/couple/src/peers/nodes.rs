@@ -1,15 +1,167 @@
 //! The agents of other nodes that this one knows: the connections with them, and which names they
 //! own.
 
-use super::{Body, Holder, Instance, Key, Message, Owner, Peer, Peers};
-use crate::protocol::bad;
+use super::batches::{Batch, batches};
+use super::directory::Directory;
+use super::{Agents, Holder, Instance, Message, Owner};
+use crate::place::Place;
+use crate::protocol::{Request, bad};
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
-use std::collections::BTreeSet;
+use aggio_link::tcp::{Tcp, own_address};
+use aggio_link::ucx::Ucx;
+use aggio_link::{Body, Event, Frame, Framed, Limits, Link, Peer, Places, Token};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-impl Peers {
+/// Bytes that wait for a peer before all others are held back: the link takes no more.
+const FULL: usize = 32 << 20;
+
+/// The link to other nodes, and their agents.
+pub(crate) struct Nodes {
+    kind: CoupleLink,
+    link: Box<dyn Link>,
+    pub(crate) directory: Directory,
+    /// Agents that this one has connected to.
+    known: BTreeMap<Peer, Instance>,
+    /// Agents that have connected to this one and named themselves.
+    callers: BTreeMap<Peer, Instance>,
+    owners: BTreeMap<Path, Option<Peer>>,
+    /// Messages for which the link has no room yet, in their order.
+    later: BTreeMap<Peer, VecDeque<Frame>>,
+    more: bool,
+    /// Messages that were sent.
+    pub(crate) said: u64,
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nodes").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
+impl Nodes {
+    /// Listens for the agents of other nodes, and tells them where and how.
+    ///
+    /// # Errors
+    /// The directory or the token is not the user's alone; there is no such link; the system's.
+    pub(crate) fn new(place: &Place, kind: CoupleLink) -> io::Result<Self> {
+        let (token, limits, own) = (Token::of(place.path())?, Limits::default(), own_address());
+        let link: Box<dyn Link> = match kind {
+            CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
+            CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
+        };
+        let directory = Directory::new(place)?;
+        directory.publish(&format!("{} {}", kind.name(), link.address()))?;
+        directory.sweep()?;
+        let (known, callers, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (later, more) = (BTreeMap::new(), false);
+        Ok(Self { kind, link, directory, known, callers, owners, later, more, said: 0 })
+    }
+
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.link.descriptor()
+    }
+
+    /// The link to others.
+    pub(crate) fn kind(&self) -> CoupleLink {
+        self.kind
+    }
+
+    /// [`Nodes::progress`] is to be called soon.
+    pub(crate) fn go_on(&mut self) {
+        self.more = true;
+    }
+
+    /// How soon [`Nodes::progress`] must be called.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        if self.more { Some(Duration::ZERO) } else { self.link.timeout() }
+    }
+
+    /// Sends a message, as soon as there is room for it.
+    ///
+    /// # Errors
+    /// There is no such peer any more; the message is too long.
+    pub(crate) fn say(&mut self, peer: Peer, message: &Message, body: Body) -> io::Result<()> {
+        self.more = true;
+        self.said += 1;
+        let frame = Frame { head: message.encode(), body };
+        if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
+            self.later.entry(peer).or_default().push_back(frame);
+            return Ok(());
+        }
+        self.link.send(peer, frame)
+    }
+
+    /// Sends bytes that were wanted by a tag, or announced by it.
+    ///
+    /// # Errors
+    /// As [`say`](Self::say), for the first one that fails.
+    pub(crate) fn say_parts(
+        &mut self,
+        peer: Peer,
+        tag: u64,
+        pushed: bool,
+        parts: Vec<(u64, Body)>,
+    ) -> io::Result<()> {
+        batches(parts).into_iter().try_for_each(|batch| match batch {
+            Batch::Parts(body) => self.say(peer, &Message::Parts(tag, pushed), Body::Bytes(body)),
+            Batch::Part(at, body) if pushed => self.say(peer, &Message::Pushed(tag, at), body),
+            Batch::Part(at, body) => self.say(peer, &Message::Kept(tag, at), body),
+        })
+    }
+
+    /// Sends messages in their order.
+    ///
+    /// # Errors
+    /// As [`say`](Self::say), for the first one that fails.
+    pub(crate) fn say_all(&mut self, peer: Peer, messages: Vec<(Message, Body)>) -> io::Result<()> {
+        let mut all = messages.into_iter();
+        all.try_for_each(|(message, body)| self.say(peer, &message, body))
+    }
+
+    /// Sends waiting messages as far as there is room for them by now.
+    fn say_later(&mut self) {
+        let (link, more) = (&mut self.link, &mut self.more);
+        self.later.retain(|peer, frames| {
+            while link.queued(*peer) < FULL {
+                let Some(frame) = frames.pop_front() else { return false };
+                *more = true;
+                if link.send(*peer, frame).is_err() {
+                    // The connection has ended, which is told.
+                    return false;
+                }
+            }
+            true
+        });
+    }
+
+    pub(crate) fn queued(&self, peer: Peer) -> usize {
+        match self.later.contains_key(&peer) {
+            true => usize::MAX,
+            false => self.link.queued(peer),
+        }
+    }
+
+    pub(crate) fn close(&mut self, peer: Peer) {
+        self.later.remove(&peer);
+        self.link.close(peer);
+    }
+
+    /// The events since the last call.
+    ///
+    /// # Errors
+    /// The link does not work any more.
+    pub(crate) fn progress(&mut self, places: &mut dyn Places) -> io::Result<Vec<Event>> {
+        let mut events = Vec::new();
+        self.more = self.link.progress(places, &mut events)?;
+        self.say_later();
+        Ok(events)
+    }
+
     /// The owner of `path`: another agent, or `None` for this one. Without an owner this agent
     /// becomes it if `claim`.
     ///
@@ -27,7 +179,7 @@ impl Peers {
             let found = match owner {
                 None => return Ok(None),
                 Some(Owner::Here) => None,
-                Some(Owner::There(instance)) => match self.reach(&instance)? {
+                Some(Owner::There(instance)) => match self.connect(&instance)? {
                     Some(peer) => Some(peer),
                     None => {
                         self.directory.bequeath(path, &instance)?;
@@ -49,7 +201,7 @@ impl Peers {
         if !ended {
             return Ok(found);
         }
-        // Others may own by now what it owned.
+        // Others may own its names by now.
         self.directory.forget();
         self.reach_owners_in(dir).map(|(found, _)| found)
     }
@@ -58,14 +210,9 @@ impl Peers {
     fn reach_owners_in(&mut self, dir: &[u8]) -> io::Result<(BTreeSet<Peer>, bool)> {
         let owners = self.directory.owners_in(dir)?;
         let all: Vec<Option<Peer>> =
-            owners.iter().map(|owner| self.reach(owner)).collect::<io::Result<_>>()?;
+            owners.iter().map(|owner| self.connect(owner)).collect::<io::Result<_>>()?;
         let ended = all.contains(&None);
         Ok((all.into_iter().flatten().collect(), ended))
-    }
-
-    /// Whether a program is about to get a descriptor by which it can write to a copy.
-    pub(crate) fn awaits_descriptor(&self, key: Key) -> bool {
-        self.tickets.values().any(|ticket| ticket.promises(key))
     }
 
     /// Whether this agent owns `path`.
@@ -73,8 +220,22 @@ impl Peers {
         self.directory.owns(path)
     }
 
+    /// Whether another node owns the name of a request: it was the first to write it.
+    pub(crate) fn is_of_another(&self, request: &Request) -> bool {
+        let Some((path, _)) = request.name() else { return false };
+        let owner = if self.owns(path) { Ok(None) } else { self.directory.owner(path) };
+        matches!(owner, Ok(Some(Owner::There(_))))
+    }
+
+    /// Whether this node owns the name of a request of another node.
+    pub(crate) fn owns_name_of(&self, request: &Request) -> bool {
+        request.name().is_none_or(|(path, _)| {
+            self.owns(path) || self.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
+        })
+    }
+
     /// The connection with an agent; `None` if it has ended.
-    fn reach(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
+    fn connect(&mut self, instance: &Instance) -> io::Result<Option<Peer>> {
         if let Some((peer, _)) = self.known.iter().find(|(_, known)| *known == instance) {
             return Ok(Some(*peer));
         }
@@ -104,17 +265,17 @@ impl Peers {
         Ok(Some(peer))
     }
 
-    /// An agent that has connected says who it is.
+    /// An agent that has connected names itself.
     ///
     /// # Errors
-    /// `InvalidData` for what no agent says.
+    /// `InvalidData` for words that no agent sends.
     pub(crate) fn called(&mut self, peer: Peer, words: &str) -> io::Result<()> {
         let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
         self.callers.insert(peer, instance);
         Ok(())
     }
 
-    /// Who has connected.
+    /// The agent that has connected.
     pub(crate) fn caller(&self, peer: Peer) -> Option<&Instance> {
         self.callers.get(&peer)
     }
@@ -134,31 +295,10 @@ impl Peers {
         self.owners.remove(path);
     }
 
-    /// The connection with the agent that these words name; `None` if it has ended.
-    ///
-    /// # Errors
-    /// They name no agent; it cannot be reached.
-    pub(crate) fn reach_words(&mut self, words: &str) -> io::Result<Option<Peer>> {
-        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
-        self.reach(&instance)
-    }
-
-    /// The owner that these words name, if this agent has connected to it.
-    pub(crate) fn known(&self, words: &str) -> Option<Peer> {
-        let instance = Instance::of_words(words)?;
-        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
-        found.next().map(|(peer, _)| *peer)
-    }
-
-    /// The words of an agent that this one has connected to.
-    pub(crate) fn words(&self, peer: Peer) -> Option<String> {
-        self.known.get(&peer).map(Instance::words)
-    }
-
-    /// Lets nodes free what they keep and nobody needs.
-    pub(crate) fn release(&mut self, holders: Vec<Holder>) {
+    /// Lets nodes free bytes that no generation has any more.
+    pub(crate) fn release(&mut self, holders: &[Holder]) {
         for holder in holders {
-            // One that is gone keeps nothing.
+            // A node that is gone keeps nothing.
             let _ = self.say(holder.peer, &Message::Released(holder.area), Body::None);
         }
     }
@@ -191,11 +331,36 @@ impl Peers {
         for name in names {
             self.owners.remove(&name);
             if let Some(instance) = &instance {
-                // Who cannot take it will say so when the name is needed.
+                // An agent that cannot take it will say so when the name is needed.
                 let _ = self.directory.bequeath(&name, instance);
             }
         }
-        self.joined.retain(|(other, _)| *other != peer);
         instance.is_some()
+    }
+}
+
+impl Agents for Nodes {
+    fn own(&self) -> String {
+        self.directory.own().words()
+    }
+
+    fn words(&self, peer: Peer) -> Option<String> {
+        self.known.get(&peer).map(Instance::words)
+    }
+
+    fn known(&self, words: &str) -> Option<Peer> {
+        let instance = Instance::of_words(words)?;
+        let mut found = self.known.iter().filter(|(_, known)| **known == instance);
+        found.next().map(|(peer, _)| *peer)
+    }
+
+    fn reach(&mut self, words: &str) -> io::Result<Option<Peer>> {
+        let instance = Instance::of_words(words).ok_or_else(|| bad("it names no agent"))?;
+        self.connect(&instance)
+    }
+
+    fn host(&self, peer: Peer) -> String {
+        let caller = self.callers.get(&peer).map(|node| node.host.clone());
+        caller.unwrap_or_else(|| self.host(peer))
     }
 }

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Generations of a series that a node was offered and has not opened, at most.
 const UNOPENED: usize = 2;
 
-/// Series whose readers are known, at most.
+/// Series with known readers, at most.
 const SERIES: usize = 256;
 
-/// The nodes that read each series, and what they were offered and have not opened yet.
+/// The nodes that read each series, and the offers that they have not opened yet.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     readers: BTreeMap<Series, BTreeMap<Peer, BTreeSet<Area>>>,

@@ -43,7 +43,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Those of a file of so many bytes, of which none is there.
+    /// Those of a file of so many bytes; none is there.
     pub(crate) fn new(size: u64) -> Self {
         let left = size.div_ceil(UNIT);
         let (first, then, wanted) = (VecDeque::new(), VecDeque::new(), Runs::default());
@@ -52,7 +52,7 @@ impl Pieces {
         Self { size, states, left, open: 0, first, then, all, next: 0, wanted, is_pressing }
     }
 
-    /// The file has more bytes than was expected, none of which was asked for.
+    /// The file has more bytes than was expected, and none of them was asked for.
     pub(crate) fn grow(&mut self, size: u64) {
         let wanted = std::mem::take(&mut self.first);
         *self = Self { first: wanted, ..Self::new(size) };
@@ -137,7 +137,7 @@ impl Pieces {
         std::iter::from_fn(|| self.ask()).collect()
     }
 
-    /// What is to be asked for now: missing bytes that follow each other, of one message at most.
+    /// The next range to ask for: missing bytes that follow each other, of one message at most.
     fn ask(&mut self) -> Option<Extent> {
         if self.open >= WINDOW {
             return None;

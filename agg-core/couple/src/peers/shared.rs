@@ -28,7 +28,7 @@ pub(crate) struct Asked {
     pub(crate) request: Request,
 }
 
-/// What follows when the owner was sent what was written.
+/// The task that follows when the owner was sent the written bytes.
 #[derive(Debug)]
 pub(crate) enum Then {
     Ask(Asked),
@@ -41,7 +41,7 @@ pub(crate) enum Then {
     Stored(u64),
 }
 
-/// Who wants what the owner has.
+/// A task that follows when the bytes of the owner have come.
 #[derive(Debug)]
 pub(crate) enum Wants {
     /// The open of this ticket.
@@ -64,7 +64,7 @@ enum Part {
     Records(Before),
     /// Those that the owner says.
     These(News),
-    /// None: what was written stays here.
+    /// None: written bytes stay here.
     None,
 }
 
@@ -96,7 +96,7 @@ enum Work {
     Renew(Renewal),
 }
 
-/// What is to be done next.
+/// The next step.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Nothing, until something happens.
@@ -111,12 +111,12 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     twin: Twin,
-    /// The pieces that the copy has of what its owner had when it was opened; `None` for all.
+    /// The pieces that were fetched of the owner's bytes at the open; `None` for all.
     fetched: Option<BTreeSet<u64>>,
     common: Common,
-    /// What the owner knows to be here, and is not in the twin.
+    /// Extents that are here by a report to the owner, and are not in the twin.
     kept: Overlay<()>,
-    /// What programs have said that they wrote, and is to be sent whatever it is.
+    /// Extents that programs have reported, and that are to be sent in any case.
     reported: Overlay<()>,
     tasks: VecDeque<Task>,
     now: Option<Work>,
@@ -162,7 +162,7 @@ impl Shared {
         self.tasks.push_back(Task::Fetch(pieces, link));
     }
 
-    /// What programs have said that they wrote is sent next time, whatever it is.
+    /// Reported extents are sent next time, in any case.
     pub(crate) fn report(&mut self, extents: &[Extent]) {
         extents.iter().for_each(|extent| self.reported.join(*extent, ()));
     }
@@ -179,17 +179,17 @@ impl Shared {
         self.tasks.push_back(Task::Refresh(asked));
     }
 
-    /// Tells the owner the size of the copy, of which it has no bytes, then does that.
+    /// Tells the owner the size of the copy without bytes of it, then does that.
     pub(crate) fn push_size(&mut self, then: Then) {
         self.push_part(then, Part::None);
     }
 
-    /// Sends the owner what was written before this call, then does that.
+    /// Sends the owner the bytes that were written before this call, then does that.
     pub(crate) fn push(&mut self, then: Then) {
         self.push_part(then, Part::All);
     }
 
-    /// The same of a netCDF file whose number of records was written after what `before` says: its
+    /// The same of a netCDF file with a number of records that was written after `before`: its
     /// header and its new records.
     pub(crate) fn push_records(&mut self, before: Before, then: Then) {
         self.push_part(then, Part::Records(before));
@@ -207,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// Fetches what the owner has after this call.
+    /// Fetches the bytes of the owner after this call.
     pub(crate) fn renew(&mut self, wants: Wants) {
         let part = match &wants {
             Wants::Answer(_, Reply::Records(Some(_))) => Part::Records(Before::All),
@@ -326,7 +326,7 @@ impl Shared {
     fn begin_push(&mut self, key: Key, fd: RawFd, then: Vec<Then>, part: Part) -> io::Result<Step> {
         let size = os::fstat(fd)?.st_size.unsigned_abs();
         let before = self.twin.size();
-        // What was cut off is not to be compared.
+        // Bytes that were cut off are not to be compared.
         self.twin.set_size(size)?;
         let news = match part {
             Part::All => News::ALL,
@@ -357,7 +357,7 @@ impl Shared {
         Ok(Step::Say(told.into_iter().map(|told| (told, Body::None)).collect()))
     }
 
-    /// The owner hears that bytes stay here: what others write to them later is newer.
+    /// The owner gets a report of bytes that stay here: later bytes of others are newer.
     fn has_told(&mut self, fd: RawFd, then: &Then) -> io::Result<()> {
         let Then::Keep(extents, goes_on) = then else { return Ok(()) };
         for extent in extents {

@@ -1,9 +1,91 @@
 //! The nodes that have the parts of a generation that another node owns, as far as a node knows
 //! that reads it.
 
-use super::{Source, Where, gaps};
+use super::differences::extent;
+use super::gaps;
+use crate::protocol::{Reader, Writer, bad, flags};
+use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
+use aggio_link::Peer;
+use std::io;
+
+/// A node that has bytes, and the generation to which it wrote them: this one, or an earlier one
+/// which gave its bytes to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Holder {
+    /// The connection that its agent has made.
+    pub(crate) peer: Peer,
+    pub(crate) area: Area,
+}
+
+/// A node that has bytes, as a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The words of its agent.
+    pub(crate) words: String,
+    /// The number by which it knows the generation to which it wrote them.
+    pub(crate) area: Area,
+    /// The number of its last report about them.
+    pub(crate) report: u64,
+    /// It has announced them to its subscribers.
+    pub(crate) announced: bool,
+}
+
+/// The nodes that have parts of a generation, as a reader is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Where {
+    /// The owner has announced its bytes to its subscribers.
+    pub(crate) announced: bool,
+    pub(crate) nodes: Vec<Source>,
+    /// Parts in order and apart, and of each the index of its node; `None` for the owner.
+    pub(crate) parts: Vec<(Extent, Option<usize>)>,
+}
+
+impl Where {
+    /// The body of a message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (mut out, mut last) = (Writer::default(), 0);
+        out.byte(flags(&[self.announced]));
+        out.list(&self.nodes, |out, node| {
+            out.text(&node.words).number(node.area).number(node.report);
+            out.byte(flags(&[node.announced]));
+        });
+        for (part, node) in &self.parts {
+            out.short(part.offset - last).short(part.len);
+            out.short(node.map_or(0, |node| node as u64 + 1));
+            last = part.end();
+        }
+        out.0
+    }
+
+    /// Decodes a body.
+    ///
+    /// # Errors
+    /// `InvalidData` for a body that no agent of this version sends.
+    pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
+        let mut from = Reader(body);
+        let node = |from: &mut Reader<'_>| {
+            let (words, area, report) = (from.text()?, from.number()?, from.number()?);
+            let [announced] = from.flags()?;
+            Ok(Source { words, area, report, announced })
+        };
+        let [announced] = from.flags()?;
+        let nodes = from.list(node)?;
+        let (mut parts, mut last) = (Vec::new(), 0);
+        while !from.0.is_empty() {
+            let part = extent(&mut from, last)?;
+            let node = from.short()?.checked_sub(1);
+            let node = node.map(|node| usize::try_from(node).unwrap_or(usize::MAX));
+            if node.is_some_and(|node| node >= nodes.len()) {
+                return Err(bad("a part is nowhere"));
+            }
+            parts.push((part, node));
+            last = part.end();
+        }
+        Ok(Self { announced, nodes, parts })
+    }
+}
 
 /// The known nodes of one generation.
 #[derive(Debug, Default)]
@@ -11,7 +93,7 @@ pub(crate) struct Sources {
     nodes: Vec<Source>,
     /// The places of their nodes; `None` for the owner.
     parts: Overlay<Option<usize>>,
-    /// Ranges that are to come, and of which the nodes are not known.
+    /// Ranges that are to come from unknown nodes.
     waiting: Vec<Extent>,
     /// The owner was asked.
     is_asked: bool,
@@ -62,7 +144,7 @@ impl Sources {
         self.waiting.extend(ranges);
     }
 
-    /// The ranges among those whose nodes are known, which do not wait any more.
+    /// The ranges among those with known nodes, which do not wait any more.
     pub(crate) fn known(&mut self) -> Vec<Extent> {
         let (known, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -83,7 +165,7 @@ impl Sources {
         places
     }
 
-    /// The ranges whose nodes are not known do not come.
+    /// The ranges with unknown nodes do not come.
     pub(crate) fn give_up(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.waiting)
     }

@@ -3,7 +3,7 @@
 //!
 //! A node that acknowledges a subscription announces each generation that is complete there, until
 //! the credit is used up. This module follows the credit by the messages of that node, which arrive
-//! in the order in which it sent them: what it must still announce needs no request.
+//! in the order in which it sent them: generations that it must still announce need no request.
 
 use super::Key;
 use crate::registry::{Area, Path, Series};
@@ -175,7 +175,7 @@ fn covers(places: &[Extent], part: Extent) -> bool {
 pub(crate) struct Pushed {
     /// The nodes that send, and the numbers of their last reports to the owner.
     reports: BTreeMap<Peer, u64>,
-    /// The announced places: whose they are, and whether they have arrived.
+    /// The announced places: their nodes, and whether they have arrived.
     places: Overlay<(Peer, bool)>,
 }
 

@@ -1,19 +1,22 @@
 //! Bytes on their way here from the nodes that keep them.
 
-use super::Key;
+use super::{Action, Key, Message, differences};
 use crate::protocol::bad;
 use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
-use aggio_link::Peer;
+use aggio_link::{Body, Peer};
 use std::collections::BTreeMap;
 use std::io;
+
+/// Places in one message, at most.
+const PLACES: usize = 200_000;
 
 /// The destination of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A copy of what another node owns, and the number of its memory: it may have been made anew.
-    Copy(Key, Area),
+    /// A replica, and the number of its memory: it may have been made anew.
+    Replica(Key, Area),
     /// The memory of a generation of this node.
     Own(Area),
 }
@@ -37,11 +40,11 @@ pub(crate) struct Part {
     pub(crate) pushed: bool,
 }
 
-/// Ranges of which several nodes have parts.
+/// Ranges with parts of several nodes.
 #[derive(Debug)]
 struct Take {
     target: Target,
-    /// Ranges of which parts have not arrived, by their offsets; they are apart.
+    /// Ranges with parts that have not arrived, by their offsets; they are apart.
     ranges: BTreeMap<u64, Extent>,
     /// The parts that have not arrived, and their nodes.
     left: Overlay<Sender>,
@@ -86,6 +89,43 @@ impl Takes {
         let ranges = ranges.into_iter().map(|range| (range.offset, range)).collect();
         self.all.insert(self.last, Take { target, ranges, left });
         self.last
+    }
+
+    /// Requests parts of ranges, from each node once for all that it keeps for the owner with these
+    /// words.
+    pub(crate) fn request(
+        &mut self,
+        target: Target,
+        owner: &str,
+        ranges: Vec<Extent>,
+        parts: &[Part],
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if parts.is_empty() {
+            return actions;
+        }
+        let mut of_nodes = BTreeMap::<(Peer, Area), Vec<Extent>>::new();
+        for part in parts.iter().filter(|part| !part.pushed) {
+            of_nodes.entry((part.peer, part.area)).or_default().push(part.extent);
+        }
+        let tag = self.begin(target, ranges, parts);
+        for ((peer, area), mut places) in of_nodes {
+            places.sort_unstable_by_key(|place| place.offset);
+            let take = |places| {
+                let take = Message::Take { tag, owner: owner.to_owned(), area };
+                (take, Body::Bytes(differences::places(places)))
+            };
+            let all: Vec<(Message, Body)> = places.chunks(PLACES).map(take).collect();
+            self.sent += all.len() as u64;
+            actions.push(Action::Take(tag, peer, all));
+        }
+        actions
+    }
+
+    /// The connection with a node has ended: the bytes that it was to send do not come.
+    pub(crate) fn lose(&self, peer: Peer, text: &str) -> Vec<Action> {
+        let lost = self.of(peer).into_iter();
+        lost.map(|tag| Action::Lost(tag, peer, text.to_owned())).collect()
     }
 
     /// The destination of these bytes, if they were requested from `peer`.
@@ -171,7 +211,7 @@ impl Takes {
         Some((target, lost))
     }
 
-    /// The requests of which a part was to come from `peer`.
+    /// The requests for parts that were to come from `peer`.
     pub(crate) fn of(&self, peer: Peer) -> Vec<u64> {
         let has = |take: &Take| take.left.iter().any(|(_, of)| of.peer == peer);
         self.all.iter().filter(|(_, take)| has(take)).map(|(tag, _)| *tag).collect()
@@ -189,7 +229,7 @@ mod tests {
     #[test]
     fn bytes_that_nobody_requests_complete_ranges_too() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let range = Extent::new(0, 10);
         let parts = [part(0, 4, one), Part { pushed: true, ..part(4, 6, two) }];
         let tag = takes.begin(target, vec![range], &parts);
@@ -210,7 +250,7 @@ mod tests {
     #[test]
     fn a_range_is_there_when_all_nodes_have_sent_their_parts() {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let parts = [part(10, 5, one), part(15, 5, two), part(40, 2, one)];
         let ranges = vec![Extent::new(10, 10), Extent::new(40, 2)];
         let tag = takes.begin(target, ranges, &parts);
@@ -235,7 +275,7 @@ mod tests {
         let (mut takes, one, two) = (Takes::default(), Peer(1), Peer(2));
         let (both, other) = (Extent::new(0, 10), Extent::new(20, 5));
         let parts = [part(0, 4, one), part(4, 6, two), part(20, 5, two)];
-        let target = Target::Copy((Peer(9), 4), 1);
+        let target = Target::Replica((Peer(9), 4), 1);
         let tag = takes.begin(target, vec![both, other], &parts);
         assert_eq!(takes.fail_of(tag, Peer(3)), Some((target, vec![])));
         assert_eq!(takes.fail_of(tag, one), Some((target, vec![both])));

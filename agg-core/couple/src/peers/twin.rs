@@ -15,13 +15,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// Bytes that are compared at a time.
 pub(crate) const PIECE: u64 = super::PIECE;
 
-/// Any two keys: who could make two texts with one digest may write the file as well.
+/// Any two keys: a program that could make two texts with one digest may write the file as well.
 const KEYS: [[u64; 2]; 2] = [[5, 6], [7, 8]];
 
 /// Bytes that are compared as one before single ones are.
 const STRIDE: usize = 64;
 
-/// What tells that two texts are the same.
+/// The digest by which two texts are the same.
 pub(crate) fn mark(bytes: &[u8]) -> [u64; 2] {
     KEYS.map(|key| digest(key, bytes))
 }
@@ -46,7 +46,7 @@ fn differences(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Fewer and longer ranges, with what lies between those that are less than a page apart.
+/// Fewer and longer ranges, with the gaps between those that are less than a page apart.
 fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut all: Vec<Range<usize>> = Vec::new();
     for range in ranges {
@@ -91,16 +91,16 @@ pub(crate) fn apply(fd: RawFd, parts: &[(u64, &[u8])], limit: u64) -> io::Result
 pub(crate) struct Twin {
     file: Option<OwnedFd>,
     size: u64,
-    /// Memory is news where none was before, whatever is in it.
+    /// Memory counts as written where none was before, with any bytes in it.
     tells_memory: bool,
 }
 
-/// What was written to a piece of a copy.
+/// The bytes that were written to a piece of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// Bodies of messages, with the bytes that differ.
     pub(crate) bodies: Vec<Vec<u8>>,
-    /// What has memory now, and had none.
+    /// Extents that have memory now, and had none.
     pub(crate) memory: Vec<Extent>,
 }
 
@@ -110,7 +110,7 @@ impl Twin {
         Self { tells_memory: true, ..Self::default() }
     }
 
-    /// Whether others read what was sent before the file is complete.
+    /// Whether others read the sent bytes before the file is complete.
     pub(crate) fn is_early(&self) -> bool {
         self.tells_memory
     }
@@ -255,7 +255,7 @@ impl Twin {
         Ok(found)
     }
 
-    /// What a copy has of an extent is in common from now on.
+    /// The bytes of a copy in an extent are in common from now on.
     ///
     /// # Errors
     /// The system's.
@@ -271,7 +271,7 @@ impl Twin {
         Ok(())
     }
 
-    /// What tells whether the owner has other bytes than were in common.
+    /// The digest that tells whether the owner has other bytes than were in common.
     ///
     /// # Errors
     /// The system's.

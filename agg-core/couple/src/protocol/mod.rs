@@ -26,7 +26,7 @@ const BEGINNING: [u8; 4] = *b"AGC\x0c";
 /// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// The first message: who it is. The process is the one that the kernel tells.
+    /// The first message: the process names itself. The kernel tells its number.
     Hello {
         /// The launcher's name of the program; empty for a process alone.
         job: String,
@@ -49,7 +49,7 @@ pub(crate) enum Request {
         append: bool,
         /// It may be made to wait.
         blocking: bool,
-        /// The program fetches what it reads, so that not all bytes need to be there.
+        /// The program fetches the bytes that it reads, so that not all need to be there.
         parts: bool,
         /// Permissions of a new file.
         mode: u32,
@@ -88,7 +88,7 @@ pub(crate) enum Request {
     Cancel,
     /// [`super::Client::records`]: the handle, and one more than the number that was told last.
     Records(u64, u64),
-    /// [`super::Client::announce`]: the handle, and what was written before.
+    /// [`super::Client::announce`]: the handle, and the bytes that were written before.
     Announce(u64, Before),
     /// [`super::Client::spoil`]
     Spoil(u64),
@@ -116,6 +116,18 @@ pub enum Before {
 }
 
 impl Request {
+    /// The name that a request is about, and whether it makes its node the owner.
+    pub(crate) fn name(&self) -> Option<(&[u8], bool)> {
+        match self {
+            Request::Open { ask, .. } => Some((&ask.path, !ask.view)),
+            Request::Empty(path)
+            | Request::Unlink(path, _)
+            | Request::Rename(path, _, _)
+            | Request::Stat(path, _) => Some((path, false)),
+            _ => None,
+        }
+    }
+
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());
@@ -172,7 +184,7 @@ impl Request {
         out.0
     }
 
-    /// Whether it may be said again to another agent, if nobody knows what the one before did.
+    /// Whether it may be sent again to another agent, if the outcome of the first is unknown.
     pub(crate) fn may_be_repeated(&self) -> bool {
         !matches!(
             self,
@@ -184,7 +196,7 @@ impl Request {
         )
     }
 
-    /// Whether what it is about may survive an agent.
+    /// Whether its file may survive an agent.
     pub(crate) fn may_survive(&self) -> bool {
         match self {
             Request::Open { ask: Ask { options, .. }, .. }

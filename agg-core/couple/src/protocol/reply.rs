@@ -10,13 +10,13 @@ use std::io;
 pub(crate) enum Reply {
     /// It is done.
     Done,
-    /// The number of the error, and what is to be said of it, if anything.
+    /// The number of the error, and a text about it, if any.
     Failed(i32, String),
     /// The handle and the generation.
     Opened(u64, u64),
     /// The file on disk is meant.
     OnDisk(String),
-    /// The answer is yet to come: what the log is to say of it.
+    /// The answer is yet to come: a text for the log.
     Waits(String),
     /// The attributes of the file of a name, if there is one.
     Stat(Option<Stat>),
@@ -31,7 +31,19 @@ pub(crate) enum Reply {
     Whole,
 }
 
+impl From<&io::Error> for Reply {
+    fn from(error: &io::Error) -> Self {
+        Self::Failed(error.raw_os_error().unwrap_or(libc::EIO), error.to_string())
+    }
+}
+
 impl Reply {
+    /// The answer to a request about an open of an earlier agent.
+    pub(crate) fn unknown() -> Self {
+        let text = "the agent that knew an open file has ended, and with it what was written";
+        Self::Failed(libc::ESTALE, text.into())
+    }
+
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());

@@ -113,7 +113,7 @@ impl Packets {
         told == 0 && waiting == 0
     }
 
-    /// The next packet and what descriptor came with it; `None` if the other end is closed.
+    /// The next packet and the descriptor that came with it; `None` if the other end is closed.
     ///
     /// # Errors
     /// `WouldBlock` if there is none and `wait` is false; `InvalidData` if it is too long.
@@ -140,7 +140,7 @@ impl Packets {
         header.msg_control = space.0.as_mut_ptr().cast();
         header.msg_controllen = space.0.len() as _;
         let flags = libc::MSG_CMSG_CLOEXEC | if wait { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: the header refers to memory that lives here, whose sizes it tells.
+        // SAFETY: the header refers to memory that lives here, and has its sizes.
         let received = unsafe { libc::recvmsg(self.fd(), &raw mut header, flags) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         let fd = descriptors(&header);

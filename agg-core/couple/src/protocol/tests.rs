@@ -1,4 +1,4 @@
-//! Messages arrive as they were sent; what is no message is refused and harms nobody.
+//! Messages arrive as they were sent; other bytes are refused and harm nobody.
 
 use super::*;
 use crate::client::Stat;

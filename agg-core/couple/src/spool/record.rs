@@ -1,4 +1,4 @@
-//! The record of a file whose generations survive the agent: one agent writes it, the next one
+//! The record of a file with generations that survive the agent: one agent writes it, the next one
 //! reads it.
 
 use crate::protocol::{Reader, Writer, bad, flags, read_options, write_options};
@@ -9,7 +9,7 @@ use std::io;
 /// Begins every record: a mark, and the version of the format.
 const BEGINNING: [u8; 8] = *b"AGCREC\x03\n";
 
-/// Numbers of generations, openings and files are smaller: what has larger ones was not written by
+/// Numbers of generations, openings and files are smaller: a record with larger ones is not from
 /// an agent, and would leave none for the next one.
 pub(crate) const NUMBERS: u64 = 1 << 62;
 

@@ -90,7 +90,7 @@ fn a_record_that_was_about_to_replace_another_one_is_the_newer_one() {
     fs::write(scene.inner().join("record-7"), "half").unwrap();
     let found = spool.find("now").unwrap();
     assert_eq!((found.records.len(), found.strange.len()), (1, 0));
-    // What is told from now on is told by it, so that nothing older may come back.
+    // Later records depend on it, so that nothing older may come back.
     assert_eq!(scene.names(), ["record-7"]);
     assert_eq!(spool.find("now").unwrap().records[0].1.generations[0].area, 5);
     fs::write(scene.inner().join("record-7.new"), "half").unwrap();

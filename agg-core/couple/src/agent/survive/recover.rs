@@ -1,4 +1,4 @@
-//! What an agent takes over from an earlier one.
+//! Takes over generations of an earlier agent.
 
 use super::super::clients::{ClientProcess, Clients};
 use super::Survivors;

@@ -1,4 +1,4 @@
-//! Messages as they are encoded, and whatever else may come.
+//! Messages as they are encoded, and any other bytes that may come.
 
 use super::*;
 use crate::peers::differences::{Differences, extents, parts, places};
@@ -93,7 +93,7 @@ fn seeds_of_the_fuzzer_are_messages_of_today() {
     seeds::are_read("messages", examples, is_read);
 }
 
-/// Whether bytes are the body of some message; reading them ends, whatever they are.
+/// Whether bytes are the body of some message; reading them ends in any case.
 fn is_body(bytes: &[u8]) -> bool {
     let found = Where::decode(bytes);
     let read = [parts(bytes).is_ok(), extents(bytes).is_ok(), found.is_ok()];

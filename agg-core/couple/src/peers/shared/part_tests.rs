@@ -1,4 +1,4 @@
-//! Copies that begin empty: what is fetched before it is touched, what the owner has at the end.
+//! Copies that begin empty: the pieces that are fetched, and the bytes of the owner at the end.
 
 use super::tests::{contents, file};
 use super::*;

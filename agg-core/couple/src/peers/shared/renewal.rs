@@ -1,4 +1,4 @@
-//! What a copy fetches of its owner: pieces that are other ones than before.
+//! Fetches pieces of the owner that differ from those before.
 
 use super::{Shared, Step, WINDOW, Wants, Work};
 use crate::peers::twin::PIECE;
@@ -18,7 +18,7 @@ pub(super) struct Renewal {
     /// How many bytes the owner has, when it has said so.
     size: Option<u64>,
     next: u64,
-    /// What was asked for and has not come: offsets and lengths.
+    /// Pieces that were asked for and have not come: offsets and lengths.
     open: BTreeMap<u64, u64>,
     pub(super) wants: Vec<Wants>,
 }
@@ -37,7 +37,7 @@ impl Shared {
         Step::Say(vec![(Message::Look(key.1), Body::None)])
     }
 
-    /// The copy has what the owner had of the pieces of a renewal.
+    /// The copy has the owner's bytes of the pieces of a renewal.
     pub(super) fn has_fetched(&mut self, renewal: &Renewal) {
         match (&renewal.only, &mut self.fetched) {
             (Some(pieces), Some(fetched)) => fetched.extend(pieces),
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// What is asked for next.
+    /// The next pieces to ask for.
     pub(super) fn ask(&self, key: Key, renewal: &mut Renewal) -> io::Result<Vec<(Message, Body)>> {
         let (mut found, size) = (Vec::new(), renewal.size.unwrap_or(0));
         while renewal.next < size && renewal.open.len() < WINDOW {

@@ -4,7 +4,8 @@
 use super::*;
 use crate::areas::read_all;
 use crate::classic::tests::header;
-use crate::peers::{hosted::Hosted, twin};
+use crate::hosted::Writers;
+use crate::peers::twin;
 use crate::records;
 use aggio_link::Peer;
 use proptest::prelude::*;
@@ -61,7 +62,7 @@ fn asked() -> Asked {
 struct Scene {
     shorts: u64,
     writer: (Shared, OwnedFd),
-    owner: (Hosted, OwnedFd),
+    owner: (Writers, OwnedFd),
     reader: (Shared, OwnedFd),
     /// Which variables of each record were written.
     written: Vec<[bool; 2]>,
@@ -74,7 +75,7 @@ struct Scene {
 
 impl Scene {
     fn new(shorts: u64) -> Self {
-        let (mut hosted, owner) = (Hosted::default(), file());
+        let (mut hosted, owner) = (Writers::default(), file());
         hosted.lend(KEY.0, owner.try_clone().unwrap());
         let side = || (Shared::early(), file());
         let (written, announced, sent, fetched) = (Vec::new(), 0, 0, 0);
@@ -100,7 +101,7 @@ impl Scene {
         let ahead = if is_paged { ahead } else { 0 };
         let record = self.whole() + ahead;
         self.written.resize(self.written.len().max(record as usize + 1), [false; 2]);
-        // What was announced is not written again.
+        // Announced records are not written again.
         if std::mem::replace(&mut self.written[record as usize][variable as usize], true) {
             return;
         }
@@ -109,7 +110,7 @@ impl Scene {
         os::pwrite(self.writer.1.as_raw_fd(), &bytes, self.place(record, variable)).unwrap();
     }
 
-    /// Sends the owner what it is to have.
+    /// Sends the owner the bytes that it is to have.
     fn push(&mut self, part: Part) {
         let (shared, copy) = &mut self.writer;
         shared.push_part(Then::Ask(asked()), part);
@@ -148,7 +149,7 @@ impl Scene {
         self.sent = self.whole().min(self.announced);
     }
 
-    /// What the owner tells a reader, as the agent does.
+    /// The answers of the owner to a reader, as from the agent.
     fn records(&self) -> Option<u64> {
         let fd = self.owner.1.as_raw_fd();
         let header = records::header(fd).unwrap()?;

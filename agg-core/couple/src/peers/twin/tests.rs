@@ -1,9 +1,10 @@
 //! Nodes that write one file at the same time, against an oracle that knows who wrote each byte
 //! last; and what hostile messages cannot do.
 
+use super::super::Message;
 use super::super::shared::{Asked, Shared, Step, Then, Wants};
-use super::super::{Message, hosted::Hosted};
 use super::*;
+use crate::hosted::Writers;
 use crate::peers::differences::parts;
 use crate::protocol::Request;
 use aggio_link::{Body, Peer};
@@ -57,14 +58,14 @@ struct Node {
     shared: Shared,
     up: VecDeque<(Message, Vec<u8>)>,
     down: VecDeque<(Message, Vec<u8>)>,
-    /// What it may write, byte by byte: who has seen the last write of a byte.
+    /// The bytes that it may write: it has seen the last write of each.
     sees: Vec<bool>,
 }
 
 /// The owner, which writes too (node 0), and two others.
 struct Model {
     owner: OwnedFd,
-    hosted: Hosted,
+    hosted: Writers,
     nodes: Vec<Node>,
     /// The last value of each byte, and how many bytes there are.
     bytes: Vec<u8>,
@@ -75,7 +76,7 @@ const AREA: u64 = 7;
 
 impl Model {
     fn new() -> Self {
-        let (owner, mut hosted) = (file(), Hosted::default());
+        let (owner, mut hosted) = (file(), Writers::default());
         for node in 1..NODES {
             hosted.lend(Peer(node as u64), owner.try_clone().unwrap());
         }
@@ -94,7 +95,7 @@ impl Model {
         if node == 0 { self.owner.as_raw_fd() } else { self.nodes[node].copy.as_raw_fd() }
     }
 
-    /// What a node's agent says until it has to wait.
+    /// The messages of a node's agent until it has to wait.
     fn run(&mut self, node: usize) {
         let key = (Peer(0), AREA);
         loop {
@@ -107,7 +108,7 @@ impl Model {
                     (message, body)
                 })),
                 Step::Sent(_) | Step::Renewed(_) => {}
-                // Its owner answers as soon as it hears it: the body says what is asked.
+                // Its owner answers at once: the body is the question.
                 Step::Ask(asked) => {
                     let Request::Resize(_, size) = asked.request else { panic!() };
                     one.up.push_back((Message::IsCut(AREA), size.to_le_bytes().to_vec()));
@@ -178,7 +179,7 @@ impl Model {
         self.run(node);
     }
 
-    /// Lets all messages of a node arrive, and what they lead to.
+    /// Lets all messages of a node arrive, and all that follow.
     fn drain(&mut self, node: usize) {
         self.run(node);
         while !self.nodes.iter().all(|one| one.up.is_empty() && one.down.is_empty()) {
@@ -194,7 +195,7 @@ impl Model {
         match act {
             Act::Write(node, at, len) => {
                 let is_free = |at: u64| self.nodes[node].sees[at as usize];
-                // Programs that write what others have written look at it first.
+                // Programs that write over bytes of others look at these first.
                 let len = (at..at + len).take_while(|at| is_free(*at)).count() as u64;
                 self.next = self.next.wrapping_add(1);
                 // Zeros are bytes as others are.
@@ -214,7 +215,7 @@ impl Model {
             }
             Act::Release(node) => self.release(node),
             Act::Acquire(node) => {
-                // What others wrote is to be seen if they have said so before.
+                // Bytes of others are to be seen if they have said so before.
                 (0..NODES).filter(|other| *other != node).for_each(|other| self.release(other));
                 if node > 0 {
                     let request = Request::Check(1, 0);

@@ -1,0 +1,154 @@
+//! Generations that programs of several nodes write, where one of them cannot be served.
+
+use super::tests::{FILE, Scene};
+use super::*;
+use crate::peers::differences::{Differences, places};
+use crate::peers::{Instance, Message};
+use crate::protocol::{Reply, Request};
+use crate::registry::{Answer, Ask, Who};
+use aggio_base::Extent;
+use aggio_link::{Peer, Received};
+
+/// A process of another node.
+const REMOTE: Process = 77;
+const PEER: Peer = Peer(9);
+
+fn ask(write: bool) -> Ask {
+    Ask { path: FILE.to_vec(), write, create: write, ..Ask::default() }
+}
+
+/// A program of this node, and one of another, that write one generation; what the other one
+/// sends goes to a file with this name.
+fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    let agent = &mut scene.agent;
+    let label = "process on node2".to_owned();
+    agent.own.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
+    agent.own.registry.processes.lives_on(REMOTE, PEER.0);
+    let Answer::Opened(opening) = agent.own.registry.open(REMOTE, &ask(true)) else { panic!() };
+    let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
+    agent.own.hosted.host(opening.area).lend(PEER, fd);
+    (handle, opening.handle, opening.area)
+}
+
+/// The body of a message with one part.
+fn body(offset: u64, bytes: &[u8]) -> Received {
+    let mut differences = Differences::default();
+    differences.add(offset, bytes);
+    Received::Bytes(differences.into_body())
+}
+
+#[test]
+fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_readers_get_nothing()
+{
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/full");
+    scene.agent.hear_peer(PEER, Message::Differ(area), body(5, b"bytes")).unwrap();
+    assert_eq!(scene.agent.own.registry.opens.loss(theirs).unwrap().0, libc::ENOSPC);
+    let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
+    assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    // Messages under way are for nobody.
+    scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+}
+
+#[test]
+fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_write() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/null");
+    assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Wait);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 0, Vec::new()), Received::None).unwrap();
+    scene.agent.own.registry.close(REMOTE, theirs, 0, false);
+    scene.agent.settle();
+    assert_eq!(
+        scene.agent.own.registry.open(2, &ask(false)),
+        Answer::Wait,
+        "an open is not counted"
+    );
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    assert!(matches!(scene.agent.own.registry.open(2, &ask(false)), Answer::Opened(_)));
+}
+
+#[test]
+fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothing_else() {
+    let mut scene = Scene::with(&[1]);
+    let (own, _, area) = shared(&mut scene, c"/dev/null");
+    let hostile = [
+        (Peer(8), Message::Differ(area), body(0, b"x")),
+        (Peer(8), Message::Size(area, 1 << 50, false), Received::None),
+        (PEER, Message::Differ(area), Received::Bytes(b"cut short".to_vec())),
+        (PEER, Message::Differ(area), body(u64::MAX, b"x")),
+        (PEER, Message::Stored(area, 2, Vec::new()), Received::None),
+        (PEER, Message::Renew(area, 0, u64::MAX, [0; 2]), Received::None),
+        (PEER, Message::Renew(area, u64::MAX, 1, [0; 2]), Received::None),
+        (Peer(8), Message::Keeps(area, 1), Received::Bytes(places(&[Extent::new(0, 1)]))),
+        (PEER, Message::Keeps(area, 1), Received::Bytes(b"\x05\x00".to_vec())),
+        (PEER, Message::Where(area), Received::Bytes(b"cut short".to_vec())),
+        (PEER, Message::Locate(area), Received::Bytes(b"\x05\x00".to_vec())),
+        (PEER, take(), Received::Bytes(Vec::new())),
+        (PEER, take(), Received::Bytes(places(&[Extent::new(0, 1 << 62)]))),
+        (PEER, take(), Received::Bytes(b"\x05\x00".to_vec())),
+    ];
+    for (peer, message, body) in hostile {
+        let what = format!("{message:?}");
+        assert!(scene.agent.hear_peer(peer, message, body).is_err(), "{what}");
+    }
+    // Nobody has asked for these, and their memory is unknown.
+    for message in
+        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::News(area)]
+    {
+        scene.agent.hear_peer(PEER, message, Received::None).unwrap();
+    }
+    // Bytes that nobody has requested, or nobody keeps.
+    for (message, body) in [
+        (Message::Kept(7, 0), Received::Bytes(b"x".to_vec())),
+        (Message::NotKept(7), Received::None),
+        (Message::Released(7), Received::None),
+    ] {
+        scene.agent.hear_peer(PEER, message, body).unwrap();
+    }
+    assert_eq!(scene.call(1, Request::Check(own, 0)).0, Reply::Done);
+}
+
+fn take() -> Message {
+    Message::Take { tag: 1, owner: "node2 00ff".into(), area: 1 }
+}
+
+/// Lets a node that is gone have the first bytes of a generation.
+fn lose(scene: &mut Scene, area: u64) {
+    let gone = Instance::of_words("node3 00ff").unwrap();
+    scene.agent.own.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
+}
+
+#[test]
+fn when_a_node_that_writes_needs_lost_bytes_the_generation_is_lost() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, _, area) = shared(&mut scene, c"/dev/null");
+    lose(&mut scene, area);
+    scene.agent.hear_peer(PEER, Message::Renew(area, 0, 10, [0; 2]), Received::None).unwrap();
+    let (Reply::Failed(number, _), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
+    assert_eq!(number, libc::EIO);
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+}
+
+#[test]
+fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (handle, file) = scene.open(1, true);
+    drop(file);
+    let area = scene.agent.own.registry.opens[&handle].area;
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    lose(&mut scene, area);
+    for _ in 0..2 {
+        let (ask, read) = (ask(false), true);
+        let (append, blocking, parts, mode) = (false, false, false, 0);
+        let open = Request::Open { ask, read, append, blocking, parts, mode };
+        let (Reply::Failed(number, text), _) = scene.call(2, open) else { panic!() };
+        assert!(number == libc::EIO && text.contains("node3"), "{text}");
+    }
+}

@@ -1,0 +1,375 @@
+//! Replicas of files that programs of several nodes write at the same time: written bytes go to the
+//! owner when a program closes or synchronises the file, and those of others come from there when
+//! one opens it or looks again.
+
+use super::{
+    Action, Body, Extent, Kept, Key, Message, Peer, Replication, data_extents, differences,
+};
+use crate::peers::{Asked, Replica, Step, Then, Wants};
+use crate::protocol::{Before, Reply, Request};
+use crate::records::News;
+use crate::registry::Process;
+use aggio_base::os;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// The outcome of a request.
+pub(crate) enum Answered {
+    /// It is answered later, or by these actions.
+    Yes(Vec<Action>),
+    /// It is about no file that several nodes write.
+    No(Request),
+}
+
+impl Replication {
+    /// Serves a request about a file that several nodes write; gives it back if they do not.
+    pub(crate) fn serve(&mut self, link: u64, process: Process, request: Request) -> Answered {
+        let (handle, make): (u64, fn(u64, u64) -> Request) = match request {
+            Request::Announce(handle, before) => {
+                return self.announce(link, process, handle, before);
+            }
+            Request::Sync(handle) => (handle, |theirs, _| Request::Sync(theirs)),
+            Request::Renew(handle) => (handle, |theirs, _| Request::Check(theirs, 0)),
+            Request::Check(handle, _) => (handle, Request::Check),
+            Request::Resize(handle, _) => (handle, Request::Resize),
+            _ => return Answered::No(request),
+        };
+        let held = match self.replicas.opens.get(handle) {
+            Ok(held) => held,
+            Err(reply) => return Answered::Yes(vec![Action::Reply(link, reply)]),
+        };
+        let number = match request {
+            Request::Check(_, number) | Request::Resize(_, number) => number,
+            _ => 0,
+        };
+        let asked = Asked { link, process, request: make(held.theirs, number) };
+        let mut replica = self.replicas.get_mut(held.key);
+        if let (Some(replica), Request::Resize(_, size)) = (&mut replica, &request) {
+            replica.writing.written.take(Extent::between(*size, u64::MAX));
+        }
+        let keeps = replica.as_ref().is_some_and(|replica| replica.writing.keeps);
+        let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
+            if matches!(request, Request::Renew(_) | Request::Resize(..)) {
+                // The bytes are on this node only, or change no more.
+                return Answered::Yes(vec![Action::Reply(link, Reply::Done)]);
+            }
+            return Answered::No(request);
+        };
+        let mut actions = Vec::new();
+        match request {
+            Request::Renew(_) if keeps => shared.refresh(asked),
+            Request::Renew(_) => shared.renew(Wants::Again(asked)),
+            Request::Resize(_, size) => shared.resize(size, asked),
+            _ => actions = self.push(held.key, Then::Ask(asked)),
+        }
+        actions.extend([Action::Wait(link), Action::Work(held.key)]);
+        Answered::Yes(actions)
+    }
+
+    /// A program of this node has written the number of records: the owner learns it when it has
+    /// these records.
+    fn announce(&mut self, link: u64, process: Process, handle: u64, before: Before) -> Answered {
+        let request = Request::Announce(handle, before);
+        let Ok(held) = self.replicas.opens.get(handle) else { return Answered::No(request) };
+        let replica = self.replicas.get_mut(held.key);
+        let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
+            return Answered::No(request);
+        };
+        let request = Request::Announce(held.theirs, before);
+        shared.push_records(before, Then::Ask(Asked { link, process, request }));
+        Answered::Yes(vec![Action::Wait(link), Action::Work(held.key)])
+    }
+
+    /// Sends the owner a request about a file that a program of this node has open, where several
+    /// nodes do not write it: the owner alone learns of the death of a writer.
+    pub(crate) fn check(
+        &mut self,
+        link: u64,
+        process: Process,
+        handle: u64,
+        request: Request,
+    ) -> Action {
+        let held = match self.replicas.opens.get(handle) {
+            Ok(held) => held,
+            Err(reply) => return Action::Reply(link, reply),
+        };
+        let request = match request {
+            Request::ChildLost(_) => Request::ChildLost(held.theirs),
+            Request::Wrote(_, extents) => {
+                if let Some(replica) = self.replicas.get_mut(held.key) {
+                    extents.iter().for_each(|extent| replica.writing.written.join(*extent, ()));
+                }
+                Request::Wrote(held.theirs, Vec::new())
+            }
+            Request::Check(_, moved) => Request::Check(held.theirs, moved),
+            _ => Request::Check(held.theirs, 0),
+        };
+        Action::ask(held.key.0, link, process, request)
+    }
+
+    /// A program of this node asks for the number of records.
+    pub(crate) fn ask_for_records(
+        &mut self,
+        link: u64,
+        process: Process,
+        handle: u64,
+        told: u64,
+    ) -> Action {
+        let text = "the node that has the rest of an open file has ended (ready=step)";
+        let held = match self.replicas.opens.get_more(handle, text) {
+            Ok(held) => held,
+            Err(reply) => return Action::Reply(link, reply),
+        };
+        match self.replicas.is_shared(held.key) {
+            true => Action::ask(held.key.0, link, process, Request::Records(held.theirs, told)),
+            // It is a copy of a complete file.
+            false => Action::Reply(link, Reply::Records(None)),
+        }
+    }
+
+    /// The owner has answered that: the replica is renewed before the program gets the answer.
+    pub(crate) fn hear_records(&mut self, peer: Peer, asked: Asked, reply: &Reply) -> Action {
+        if let Request::Records(theirs, _) = asked.request
+            && let Some(key) = self.replicas.opens.key_of(peer, theirs)
+            && let Some(shared) =
+                self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut())
+        {
+            shared.renew(Wants::Answer(asked, reply.clone()));
+            return Action::Work(key);
+        }
+        Action::Reply(asked.link, reply.clone())
+    }
+
+    /// Asks the owner, after it has the bytes that were written here.
+    pub(crate) fn push_and_ask(&mut self, key: Key, asked: Asked) -> Vec<Action> {
+        if !self.replicas.is_shared(key) {
+            return vec![Action::Ask(key.0, asked)];
+        }
+        let link = asked.link;
+        let mut actions = self.push(key, Then::Ask(asked));
+        actions.extend([Action::Wait(link), Action::Work(key)]);
+        actions
+    }
+
+    /// Sends the owner the bytes that were written to a replica, or their extents if the bytes stay
+    /// here. `then` follows.
+    fn push(&mut self, key: Key, then: Then) -> Vec<Action> {
+        let Some((replica, areas)) = self.replicas.with_memory(key) else { return Vec::new() };
+        let kept = replica.take_written(areas).and_then(|(kept, file)| {
+            if let (Kept::Here(extents), Some(file)) = (&kept, file) {
+                self.keeps.keep(key, file, extents)?;
+            }
+            Ok(kept)
+        });
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(error) => return vec![Action::Broken(key, error)],
+        };
+        let Some(shared) = &mut replica.shared else { return Vec::new() };
+        match kept {
+            Kept::No(reported) => {
+                shared.report(&reported);
+                shared.push(then);
+            }
+            Kept::Here(extents) => {
+                if !extents.is_empty() {
+                    let goes_on =
+                        matches!(&then, Then::Ask(Asked { request: Request::Sync(_), .. }));
+                    shared.push_size(Then::Keep(extents, goes_on));
+                }
+                shared.push_size(then);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Nobody on this node can write to a replica any more: the owner gets all of it.
+    pub(crate) fn store(&mut self, key: Key) -> Vec<Action> {
+        let Some(replica) = self.replicas.get(key) else { return Vec::new() };
+        if replica.shared.is_none() {
+            return self.keep_all(key).unwrap_or_else(|error| vec![Action::Broken(key, error)]);
+        }
+        let granted = replica.writing.granted;
+        let mut actions = self.push(key, Then::Stored(granted));
+        actions.push(Action::Work(key));
+        actions
+    }
+
+    /// Tells the owner that all bytes of a replica stay here, which programs of this node alone
+    /// have written.
+    fn keep_all(&mut self, key: Key) -> io::Result<Vec<Action>> {
+        let file = self.replicas.open(key, (true, false, false))?;
+        let size = os::fstat(file.as_raw_fd())?.st_size.unsigned_abs();
+        let extents = data_extents(file.as_raw_fd())?;
+        self.keeps.keep(key, file, &extents)?;
+        let Some(replica) = self.replicas.get_mut(key) else { return Ok(Vec::new()) };
+        let (granted, series) = replica.is_sent();
+        // The owner has no other bytes: all between the extents are holes.
+        let mut messages: Vec<(Message, Body)> =
+            [0, size].map(|size| (Message::Size(key.1, size, true), Body::None)).into();
+        let places = Body::Bytes(differences::places(&extents));
+        messages.push((Message::Keeps(key.1, self.keeps.report(key)), places));
+        messages.push((Message::Stored(key.1, granted, series.clone()), Body::None));
+        Ok(vec![Action::Send(key, messages), Action::Push(key, series)])
+    }
+
+    /// The next step of the messages to the owner of a replica; `None` if there is nothing to do.
+    /// `has_room` tells whether the link takes more. Returns the actions of the step, too.
+    pub(crate) fn step(&mut self, key: Key, has_room: bool) -> Option<Vec<Action>> {
+        let found = self.replicas.with_memory(key);
+        let step = found.map(|(replica, areas)| replica.step(key, has_room, areas));
+        Some(match step.unwrap_or(Ok(Step::Nothing)) {
+            Ok(Step::Nothing) => {
+                self.replicas.give_up_if_over(key);
+                return None;
+            }
+            Ok(Step::Say(all)) => vec![Action::Send(key, all)],
+            Ok(Step::Sent(then)) => then.into_iter().map(|then| self.sent(key, then)).collect(),
+            Ok(Step::Renewed(wants)) => match self.replicas.get_mut(key) {
+                Some(one) => wants.into_iter().filter_map(|all| one.renewed(key, all)).collect(),
+                None => Vec::new(),
+            },
+            Ok(Step::Ask(asked)) => vec![Action::Ask(key.0, asked)],
+            Err(error) => vec![Action::Broken(key, error)],
+        })
+    }
+
+    /// The owner has the bytes that were written.
+    fn sent(&mut self, key: Key, then: Then) -> Action {
+        match then {
+            Then::Ask(asked) => Action::Ask(key.0, asked),
+            Then::Keep(extents, _) => {
+                let report = Message::Keeps(key.1, self.keeps.report(key));
+                Action::Say(key.0, report, Body::Bytes(differences::places(&extents)))
+            }
+            Then::Shared => Action::Say(key.0, Message::Shared(key.1), Body::None),
+            Then::Stored(granted) => Action::Stored(key, granted),
+        }
+    }
+
+    /// The owner has all of a replica.
+    pub(crate) fn stored(&mut self, key: Key) -> Vec<Action> {
+        let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
+        let (granted, series) = replica.is_sent();
+        self.replicas.retire(key);
+        let stored = Message::Stored(key.1, granted, series.clone());
+        vec![Action::Say(key.0, stored, Body::None), Action::Push(key, series)]
+    }
+
+    /// Handles a message of the owner of a file that several nodes write, or that readers may have
+    /// before it is complete.
+    ///
+    /// # Errors
+    /// As [`hear`](Self::hear).
+    pub(super) fn hear_exchange(
+        &mut self,
+        peer: Peer,
+        message: &Message,
+        body: &[u8],
+    ) -> io::Result<Vec<Action>> {
+        let (Message::Share(area)
+        | Message::News(area)
+        | Message::Gather(area, ..)
+        | Message::Cut(area, _)
+        | Message::Looked(area, _)
+        | Message::Same(area, _)
+        | Message::Data(area, _)) = *message
+        else {
+            return Err(io::Error::other("it is of no known kind"));
+        };
+        let key = (peer, area);
+        let found = self.replicas.with_memory(key);
+        match (message, found) {
+            (Message::Share(_), _) => return Ok(self.share(key)),
+            (Message::News(_), found) => {
+                let replica = found.map(|(replica, _)| replica).filter(|one| !one.is_gone());
+                let Some(shared) = replica.and_then(|one| one.shared.as_mut()) else {
+                    return Ok(Vec::new());
+                };
+                // Programs with an open file do not ask for other bytes than before.
+                shared.renew(Wants::All);
+            }
+            (Message::Gather(_, head, from), found) => {
+                let Some(shared) = found.and_then(|(replica, _)| replica.shared.as_mut()) else {
+                    // All was sent.
+                    return Ok(vec![Action::Say(peer, Message::Shared(area), Body::None)]);
+                };
+                shared.push_news(News { head: *head, from: *from }, Then::Shared);
+            }
+            (Message::Cut(_, size), found) => {
+                found.map_or(Ok(()), |(replica, areas)| replica.cut(*size, areas))?;
+                return Ok(vec![Action::Say(peer, Message::IsCut(area), Body::None)]);
+            }
+            (Message::Looked(_, size), Some((replica, areas))) => replica.looked(*size, areas)?,
+            (Message::Same(_, offset), Some((replica, areas))) => {
+                replica.put((*offset, None), areas)?;
+            }
+            (Message::Data(_, offset), Some((replica, areas))) => {
+                replica.put((*offset, Some(body)), areas)?;
+            }
+            _ => {}
+        }
+        Ok(vec![Action::Work(key)])
+    }
+
+    /// Another node writes a file that was written here alone.
+    pub(super) fn share(&mut self, key: Key) -> Vec<Action> {
+        if let Some(replica) = self.replicas.get_mut(key).filter(|replica| !replica.is_whole()) {
+            // Its bytes are on their way.
+            replica.shares = true;
+            return Vec::new();
+        }
+        if !self.replicas.share(key) {
+            return vec![Action::Say(key.0, Message::Shared(key.1), Body::None)];
+        }
+        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
+        let Some(shared) = shared else { return vec![Action::Work(key)] };
+        shared.push(Then::Shared);
+        // The differences that are sent are those from nothing.
+        let size = Message::Size(key.1, 0, true);
+        vec![Action::Say(key.0, size, Body::None), Action::Work(key)]
+    }
+
+    /// The same when its bytes are there.
+    pub(crate) fn share_now(&mut self, key: Key) -> Vec<Action> {
+        match self.replicas.get(key).is_some_and(|replica| replica.shares) {
+            true => self.share(key),
+            false => Vec::new(),
+        }
+    }
+
+    /// The owner has opened a file for a program of this node that programs of others write, too.
+    /// If the program fetches its bytes, `size` is that of the file.
+    pub(crate) fn open_shared(&mut self, key: Key, ticket: u64, size: Option<u64>) -> Vec<Action> {
+        match self
+            .replicas
+            .with_memory(key)
+            .zip(size)
+            .map(|((one, areas), size)| one.begin_empty(size, areas))
+        {
+            Some(Ok(true)) => return vec![Action::HandOver(ticket)],
+            Some(Err(error)) => return vec![Action::Broken(key, error)],
+            _ => {}
+        }
+        if let Some(shared) = self.replicas.get_mut(key).and_then(|one| one.shared.as_mut()) {
+            shared.renew(Wants::Open(ticket));
+        }
+        vec![Action::Work(key)]
+    }
+
+    /// A replica is of no use any more: the owner has given its generation up, or is asked anew.
+    pub(crate) fn abandon(&mut self, key: Key) -> Vec<Action> {
+        let replica = self.replicas.get_mut(key);
+        let (then, wants) = replica.map(Replica::abandon).unwrap_or_default();
+        let then = then.into_iter().filter(|then| !matches!(then, Then::Stored(_)));
+        let mut actions: Vec<Action> = then.map(|then| self.sent(key, then)).collect();
+        actions.extend(wants.into_iter().filter_map(|wants| match wants {
+            Wants::All => None,
+            // The generation was given up: a program that closes it learns why.
+            Wants::Pieces(link) => Some(Action::Reply(link, Reply::unknown())),
+            Wants::Again(asked) | Wants::Answer(asked, _) => Some(Action::Ask(key.0, asked)),
+            Wants::Open(ticket) => Some(Action::OpenAgain(ticket)),
+        }));
+        actions
+    }
+}

@@ -1,0 +1,147 @@
+//! Replicas of a reader's and of a writer's node, without connections.
+
+use super::*;
+use crate::peers::{Asked, Away, Held};
+use crate::protocol::Request;
+
+const OWNER: Peer = Peer(1);
+const OTHER: Peer = Peer(2);
+const KEY: Key = (OWNER, 10);
+const SIZE: u64 = 2 * PIECE_OF_FILE;
+const PIECE_OF_FILE: u64 = 1 << 20;
+
+/// The agents of two other nodes.
+struct Two;
+
+impl Agents for Two {
+    fn own(&self) -> String {
+        "here 0".into()
+    }
+
+    fn words(&self, peer: Peer) -> Option<String> {
+        [(OWNER, "owner 1"), (OTHER, "other 2")]
+            .into_iter()
+            .find(|(one, _)| *one == peer)
+            .map(|(_, words)| words.to_owned())
+    }
+
+    fn known(&self, words: &str) -> Option<Peer> {
+        [OWNER, OTHER].into_iter().find(|peer| self.words(*peer).as_deref() == Some(words))
+    }
+
+    fn reach(&mut self, words: &str) -> io::Result<Option<Peer>> {
+        Ok(self.known(words))
+    }
+
+    fn host(&self, peer: Peer) -> String {
+        format!("host{}", peer.0)
+    }
+}
+
+/// A replica of `SIZE` bytes, and a handle of it.
+fn replica(away: Away) -> (Replication, u64) {
+    let mut all = Replication::new(0).unwrap();
+    let away = Away { generation: 1, area: KEY.1, size: SIZE, mode: 0o600, ..away };
+    all.replicas.make(KEY, &b"/d/f".to_vec(), &away, None).unwrap();
+    let handle = all.replicas.keep(Held { theirs: 5, key: KEY, process: 7, writes: false });
+    (all, handle)
+}
+
+/// The owner names the nodes that have the parts.
+fn hear_where(all: &mut Replication) -> Vec<Action> {
+    let (pages, requests) = (&mut Pages::default(), &Requests::default());
+    let body = Received::Bytes(map().encode());
+    let mut host = Host { agents: &Two, pages, requests };
+    all.hear(OWNER, Message::Where(KEY.1), &body, &mut host).unwrap()
+}
+
+/// The map of a file with a second piece that another node has.
+fn map() -> Where {
+    let node = crate::peers::Source { words: "other 2".into(), area: 10, ..Default::default() };
+    let parts = vec![
+        (Extent::new(0, PIECE_OF_FILE), None),
+        (Extent::new(PIECE_OF_FILE, PIECE_OF_FILE), Some(0)),
+    ];
+    Where { announced: false, nodes: vec![node], parts }
+}
+
+#[test]
+fn a_program_waits_for_the_owner_to_name_the_nodes_and_for_the_bytes_of_these() {
+    let (mut all, handle) = replica(Away::default());
+    let wanted = vec![Extent::new(PIECE_OF_FILE - 5, 10)];
+    let actions = all.fetch_for(3, handle, wanted, 0);
+    assert!(matches!(actions[..], [Action::Wait(3), Action::Fetch(KEY)]), "{actions:?}");
+    let actions = all.fetch(KEY, &mut Two);
+    assert!(matches!(actions[..], [Action::Say(OWNER, Message::Locate(10), _)]), "{actions:?}");
+    let actions = hear_where(&mut all);
+    assert!(matches!(actions[..], [Action::Request(KEY)]), "{actions:?}");
+    let actions = all.request(KEY, &mut Two);
+    let mut replies = Vec::new();
+    for action in actions {
+        let Action::Take(tag, peer, messages) = action else { panic!("{action:?}") };
+        assert_eq!(messages.len(), 1);
+        let (_, Body::Bytes(places)) = &messages[0] else { panic!() };
+        for part in differences::extents(places).unwrap() {
+            let body = Received::Bytes(vec![1; part.len as usize]);
+            replies.extend(all.hear_kept(peer, (tag, part.offset), &body).unwrap());
+        }
+    }
+    let is_reply = |one: &&Action| matches!(one, Action::Reply(3, Reply::Done | Reply::Whole));
+    assert_eq!(replies.iter().filter(is_reply).count(), 1, "{replies:?}");
+}
+
+#[test]
+fn programs_get_an_error_for_bytes_of_a_node_that_has_ended() {
+    let (mut all, handle) = replica(Away::default());
+    hear_where(&mut all);
+    all.fetch_for(3, handle, vec![Extent::new(SIZE - 5, 5)], 0);
+    all.fetch(KEY, &mut Two);
+    let lost = all.takes.lose(OTHER, &gone(&Two.host(OTHER)));
+    let [Action::Lost(tag, OTHER, text)] = &lost[..] else { panic!("{lost:?}") };
+    assert!(text.contains("host2"), "{text}");
+    let actions = all.hear_lost(*tag, OTHER, text.clone());
+    assert!(matches!(&actions[..], [Action::Reply(3, Reply::Failed(libc::EIO, _))]));
+    assert!(all.hear_lost(*tag, OTHER, String::new()).is_empty());
+}
+
+#[test]
+fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
+    let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
+    let replica = all.replicas.get_mut(KEY).unwrap();
+    replica.is_written_by(7, false);
+    all.replicas.fill(KEY, b"bytes", 100).unwrap();
+    let Answered::Yes(actions) = all.serve(3, 7, Request::Sync(handle)) else { panic!() };
+    assert!(matches!(actions[..], [Action::Wait(3), Action::Work(KEY)]), "{actions:?}");
+    let steps: Vec<Action> = std::iter::from_fn(|| all.step(KEY, true)).flatten().collect();
+    let sent: Vec<&Message> = steps
+        .iter()
+        .filter_map(|one| if let Action::Send(KEY, all) = one { Some(all) } else { None })
+        .flatten()
+        .map(|(message, _)| message)
+        .collect();
+    assert!(matches!(sent[..], [Message::Size(10, 105, false), Message::Differ(10)]), "{sent:?}");
+    let Some(Action::Ask(OWNER, Asked { link: 3, process: 7, request })) = steps.last() else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(*request, Request::Sync(5));
+}
+
+#[test]
+fn a_generation_that_its_owner_gives_up_answers_all_programs() {
+    let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
+    let Answered::Yes(_) = all.serve(3, 7, Request::Renew(handle)) else { panic!() };
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
+    let Answered::Yes(_) = all.serve(4, 7, Request::Resize(handle, 3)) else { panic!() };
+    let actions = all.hear_free(KEY, &Two);
+    let links: Vec<u64> = actions
+        .iter()
+        .map(|one| match one {
+            Action::Ask(OWNER, asked) => asked.link,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(links, [4, 3]);
+    assert!(all.replicas.get(KEY).is_some(), "it is open");
+    let (held, _) = all.close(handle, &Two).unwrap();
+    assert!(held.theirs == 5 && all.replicas.get(KEY).is_none());
+}
