@@ -28,24 +28,24 @@ impl File {
         direction: Direction,
         collective: bool,
     ) -> Begun {
-        Counters::add(&self.counters.calls, 1);
+        Counters::add(&self.storage.counters().calls, 1);
         if collective {
-            Counters::add(&self.counters.collective_calls, 1);
+            Counters::add(&self.storage.counters().collective_calls, 1);
         }
         if self.report != Report::Off {
-            self.counters.take_times();
+            self.storage.counters().take_times();
         }
-        Begun { operation, direction, at: self.counters.now() }
+        Begun { operation, direction, at: self.storage.counters().now() }
     }
 
     /// Counts a call, invalidates small reads after a write, and adds the file's context to its
     /// error.
     pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
-        let counters = &*self.counters;
+        let counters = &**self.storage.counters();
         let bytes = match begun.direction {
             Direction::Read => &counters.bytes_read,
             Direction::Write => {
-                self.small.changed();
+                self.storage.small().changed();
                 &counters.bytes_written
             }
         };
@@ -71,15 +71,16 @@ impl File {
         let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
         if transport.rank() == 0 {
             let totals = Totals::from_bytes(&sum).unwrap_or_default();
-            let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
+            let (path, driver, ranks) =
+                (&*self.path, self.storage.driver().name(), transport.size());
             Summary { path, driver, ranks, of: Of::All, totals, sealed }.tell(self.report);
         }
     }
 
     /// The counts of this rank: its calls, and the background work of its driver.
     fn totals(&self) -> Totals {
-        let mut totals = self.counters.totals();
-        self.driver.background().iter().for_each(|more| totals.add(more));
+        let mut totals = self.storage.counters().totals();
+        self.storage.driver().background().iter().for_each(|more| totals.add(more));
         totals
     }
 
@@ -92,7 +93,7 @@ impl File {
 
     /// Reports this rank's counts, if the open requested a report.
     pub(super) fn tell_alone(&self) {
-        let (path, driver) = (&*self.path, self.driver.name());
+        let (path, driver) = (&*self.path, self.storage.driver().name());
         let (ranks, totals) = (self.transport.size(), self.totals());
         let of = Of::Rank(self.transport.rank());
         Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);

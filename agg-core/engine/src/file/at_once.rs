@@ -4,14 +4,12 @@
 //! Programs that move a few bytes at a time make millions of such calls. [`File::start`] would do
 //! the same, but with a future; here nothing is allocated, and no rank waits.
 
-use super::data::{position_of, whole_etypes};
+use super::request::{position_of, whole_etypes};
 use super::{Amode, Call, Direction, File, Position, State};
 use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
-use aggio_plan::plan::{Reason, Way};
 use aggio_store::driver::Outcome;
 use aggio_types::view::Representation;
-use std::sync::atomic::Ordering;
 
 /// A range that a call has taken: the file byte it starts at, and whether in atomic mode.
 struct Run {
@@ -25,30 +23,15 @@ impl File {
     pub fn at_once(&self, call: &mut Call) -> Option<Outcome> {
         let Run { offset, atomic } = self.claim_run(call)?;
         let begun = self.begin(call.operation, call.direction, call.collective);
-        let (memory, counters) = (call.memory.as_mut().ok()?, &*self.counters);
-        Counters::add(&counters.pieces_in, 1);
+        let memory = call.memory.as_mut().ok()?;
+        Counters::add(&self.counters().pieces_in, 1);
         if call.collective {
-            Counters::add(&counters.collective_alone, 1);
-            counters.decided.count(Way::Independent, Reason::OnlyRank);
+            self.storage.count_only_rank();
         }
+        let hints = || self.hints();
         let outcome = match call.direction {
-            Direction::Read => {
-                let bytes = memory.as_mut_slice()?;
-                let from_memory = if atomic { None } else { self.read_small_run(bytes, offset) };
-                let read =
-                    from_memory.unwrap_or_else(|| self.driver.read_contig(bytes, offset, counters));
-                self.look_at(offset, &bytes[..bytes.len().min(read.bytes as usize)]);
-                read
-            }
-            Direction::Write => {
-                self.wrote.store(true, Ordering::Release);
-                let bytes = memory.as_slice()?;
-                self.look_at(offset, bytes);
-                match self.reserves_run(memory, offset) || self.extends_run(memory, offset) {
-                    true => Outcome { bytes: bytes.len() as u64, result: Ok(()) },
-                    false => self.driver.write_contig(bytes, offset, counters),
-                }
-            }
+            Direction::Read => self.storage.read_run(memory.as_mut_slice()?, offset, atomic, hints),
+            Direction::Write => self.storage.write_run(memory, offset, hints)?,
         };
         Some(self.end(begun, outcome))
     }
@@ -62,13 +45,17 @@ impl File {
             Direction::Write => self.amode.is_writable(),
         } && !self.amode.has(Amode::SEQUENTIAL);
         let alone = !call.is_collective() || self.transport.size() == 1;
-        let may_wait = self.may_be_kept() && !self.has_nothing_waiting();
-        if !permitted || may_wait || !alone || len == 0 || !memory.is_contiguous() {
+        if !permitted
+            || !self.write_behind.is_idle()
+            || !alone
+            || len == 0
+            || !memory.is_contiguous()
+        {
             return None;
         }
         self.check_open().and_then(|()| self.check_turn()).ok()?;
         let mut state = self.state();
-        if !state.shows_plain_bytes() || state.locks(call.direction, self.transport.size()) {
+        if !state.shows_plain_bytes() || self.locks(&state, call.direction) {
             return None;
         }
         let etypes = whole_etypes(len, state.view.etype_size()).ok()?;
@@ -81,7 +68,14 @@ impl File {
         if call.position == Position::Individual {
             state.individual = first + etypes;
         }
-        Some(Run { offset: state.view.offset_at(position), atomic: state.atomic })
+        Some(Run { offset: state.view.offset_at(position), atomic: self.atomic.is_on() })
+    }
+
+    /// An access in this direction is made under a lock.
+    fn locks(&self, state: &State, direction: Direction) -> bool {
+        let sieves = state.hints.hints.romio_ds_write == Switch::Enable;
+        let is_atomic = self.atomic.is_on() && self.transport.size() > 1;
+        is_atomic || (sieves && direction == Direction::Write)
     }
 }
 
@@ -91,11 +85,5 @@ impl State {
         let view = &*self.view;
         let plain = [Representation::Native, Representation::Internal];
         plain.contains(view.representation()) && view.is_contiguous() && !view.is_empty()
-    }
-
-    /// An access in this direction is made under a lock.
-    fn locks(&self, direction: Direction, ranks: usize) -> bool {
-        let sieves = self.hints.hints.romio_ds_write == Switch::Enable;
-        (self.atomic && ranks > 1) || (sieves && direction == Direction::Write)
     }
 }

@@ -14,13 +14,14 @@ impl File {
     /// The system's error from any rank's close, on every rank; `Io` if a split operation was still
     /// active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (flush, tags, seal) = (self.settling_flush_tags(), self.tags.next(), self.tags.next());
+        let (flush, tags, seal) = (self.settling_flush(), self.tags.next(), self.tags.next());
         let last = self.tags.next();
         Box::pin(async move {
             let closed = async {
-                let local = self.end_active_split().await;
-                let flushed = self.flush(flush).await.map_err(|error| self.save_or_lose(error));
-                self.stop_answering();
+                let local = self.split.end_unfinished().await;
+                let flushed = self.settle_and_flush(flush).await;
+                let flushed = flushed.map_err(|error| self.write_behind.save_or_lose(error));
+                self.write_behind.stop_answering();
                 let local = local.and(flushed);
                 if self.closed.swap(true, Ordering::AcqRel) {
                     // On every rank: none has closed it without the others.
@@ -28,9 +29,9 @@ impl File {
                     return Err(Error::new(ErrorClass::File, text));
                 }
                 let sealing = self.sealing();
-                self.small.leave();
+                self.storage.small().leave();
                 let local = local.and(self.close_driver());
-                let is_open = self.offers && self.driver.completes_at_close();
+                let is_open = self.offers && self.driver().completes_at_close();
                 let met =
                     meet_with_news(&*self.transport, &tags, Kind::Close, sealing, local, is_open);
                 let (agreed, completes) = match met.await {
@@ -38,8 +39,8 @@ impl File {
                     Err(error) => (Err(error), false),
                 };
                 // No rank sends flush requests any more.
-                self.stop_serving_nodes();
-                self.withdraw();
+                self.write_behind.stop_serving_nodes();
+                self.write_behind.withdraw();
                 let closed = self.close_last(&agreed);
                 let agreed = if completes {
                     meet(&*self.transport, &last, Kind::Close, [0; 4], closed).await.and(agreed)
@@ -72,9 +73,9 @@ impl File {
     /// No rank needs the file of this one any more.
     fn close_last(&self, agreed: &Result<Vec<Words>>) -> Result<()> {
         if agreed.as_ref().err().is_some_and(is_of_messages) {
-            self.driver.close_incomplete()
+            self.driver().close_incomplete()
         } else if self.offers {
-            self.driver.close()
+            self.driver().close()
         } else {
             Ok(())
         }
@@ -92,16 +93,10 @@ impl File {
     /// Closes the file of this rank; others that have not come to their close may still take it.
     fn close_driver(&self) -> Result<()> {
         match (self.cut_off.load(Ordering::Relaxed), self.offers) {
-            (true, _) => self.driver.close_incomplete(),
-            (false, true) => self.driver.close_but_offer(),
-            (false, false) => self.driver.close(),
+            (true, _) => self.driver().close_incomplete(),
+            (false, true) => self.driver().close_but_offer(),
+            (false, false) => self.driver().close(),
         }
-    }
-
-    async fn end_active_split(&self) -> Result<()> {
-        let Some(kind) = self.active_split() else { return Ok(()) };
-        let _ = self.finish_split().await;
-        Err(Error::new(ErrorClass::Io, format!("the split operation {kind} was not ended")))
     }
 
     /// Closes the file on this rank without messages to the others, as at the end of a program that
@@ -113,17 +108,17 @@ impl File {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.drop_split();
+        self.split.stop();
         let becomes_a_set = self.stays_because_it_was_open();
-        self.stop_answering();
-        let drained = self.drain();
-        self.stop_serving_nodes();
+        self.write_behind.stop_answering();
+        let drained = self.write_behind.drain();
+        self.write_behind.stop_serving_nodes();
         self.tell_alone();
-        let drained = drained.map_err(|error| self.lose(error));
-        self.withdraw();
+        let drained = drained.map_err(|error| self.write_behind.lose(error));
+        self.write_behind.withdraw();
         let closed = match self.cut_off.load(Ordering::Relaxed) {
-            true => self.driver.close_incomplete(),
-            false => self.driver.close(),
+            true => self.driver().close_incomplete(),
+            false => self.driver().close(),
         };
         let closed = drained.and(closed);
         let closed = closed.and(if becomes_a_set { self.drain_logs() } else { Ok(()) });
@@ -138,27 +133,14 @@ impl File {
     /// # Errors
     /// The system's error, or `Io` if buffered writes of other ranks may be lost.
     pub fn rescue(&self) -> Result<()> {
-        if self.facts.is_staged {
+        if self.storage.reach().facts.is_staged {
             // Staged bytes in a directory would survive, but users may not find them there.
             return self.store_staged().map_err(|error| self.context(error, "MPI_Abort"));
         }
-        let held = self.waiting().map_or(0, |waiting| waiting.bytes());
-        let elsewhere =
-            self.asks.is_some() && self.waiting().is_some_and(|waiting| !waiting.hull.is_empty());
-        let others = self.holders.as_ref().filter(|holders| holders.count() > 0 || elsewhere);
-        if self.closed.load(Ordering::Acquire) || (held == 0 && others.is_none()) {
+        if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let stored = self.drain_but(self.last_bytes());
-        let stored = match &self.holders {
-            Some(_) => others.map_or(Ok(()), |holders| self.hurry(holders)).and(stored),
-            None if self.transport.size() == 1 => stored.and_then(|()| self.drain()),
-            None => stored.and_then(|()| {
-                let text = "what other ranks hold back, and what announces it, is lost";
-                Err(Error::new(ErrorClass::Io, text))
-            }),
-        };
-        stored.map_err(|error| self.context(error, "MPI_Abort"))
+        self.write_behind.rescue().map_err(|error| self.context(error, "MPI_Abort"))
     }
 
     /// Stores the staged bytes of a file that is never closed.
@@ -166,8 +148,8 @@ impl File {
     /// # Errors
     /// The system's error.
     pub fn store_staged(&self) -> Result<()> {
-        let is_open = self.facts.is_staged && !self.closed.load(Ordering::Acquire);
-        if is_open { self.driver.sync() } else { Ok(()) }
+        let is_open = self.storage.reach().facts.is_staged && !self.closed.load(Ordering::Acquire);
+        if is_open { self.driver().sync() } else { Ok(()) }
     }
 
     fn delete_here(&self) -> Result<()> {

@@ -1,42 +1,19 @@
 //! Every read and write: checked and positioned when called, carried out when polled.
 
 use super::agreement::{Kind, from_rank, meet};
-use super::convert::{Stream, len_in_file};
-use super::{Call, Direction, File, Position};
-use crate::exchange::{self, Scene};
+use super::convert::len_in_file;
+use super::request::{Request, whole_etypes};
+use super::write_behind::{Decision, Flush};
+use super::{Call, Direction, File, Position, SplitCall, SplitKind};
 use aggio_base::error::{Error, ErrorClass, Result};
-use aggio_base::extent::Extent;
-use aggio_base::report::Counters;
 use aggio_comm::node::Node;
 use aggio_comm::tags::TagBlock;
+use aggio_comm::task::BoxFuture;
 use aggio_comm::task::place::{anywhere, settle};
-use aggio_comm::task::{self, BoxFuture};
 use aggio_comm::transport::LockGuard;
 use aggio_comm::workers::Running;
-use aggio_config::hints::Hints;
-use aggio_plan::format::Map;
-use aggio_plan::plan::{Reason, Way};
 use aggio_store::driver::Outcome;
-use aggio_store::independent::Strategy;
-use aggio_types::memory::Memory;
-use aggio_types::view::View;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-/// A call that passed all checks, with its own copy of the file's state at that time.
-pub(super) struct Request {
-    pub(super) direction: Direction,
-    pub(super) view: Arc<View>,
-    pub(super) memory: Memory,
-    /// First byte of the view's data.
-    pub(super) position: u64,
-    /// Bytes in the file's representation.
-    pub(super) len: u64,
-    pub(super) hints: Arc<Hints>,
-    pub(super) atomic: bool,
-    /// The file's map agreed on by all ranks when they made the call.
-    map: Option<Arc<dyn Map>>,
-}
 
 impl File {
     /// Starts a data operation; the future carries it out.
@@ -69,10 +46,10 @@ impl File {
         let file = self.clone();
         let (direction, position) = (call.direction, call.position);
         let begun = self.begin(call.operation, direction, call.is_collective());
-        if direction == Direction::Write && position != Position::Ordered && self.defers() {
+        if direction == Direction::Write && position != Position::Ordered && self.buffers_writes() {
             let collective = call.is_collective();
-            if self.holders.is_none() {
-                let kept = self.keep(self.claim(call), collective);
+            if !self.write_behind.is_shared() {
+                let kept = self.write_behind.keep(self.claim(call), collective);
                 return (Box::pin(async move { file.end(begun, kept) }), false);
             }
             if collective && may_block {
@@ -84,8 +61,8 @@ impl File {
             let collective = call.is_collective();
             let request = self.claim(call);
             let request = match request {
-                Ok(request) if self.waits_alone(&request) => {
-                    let kept = self.keep_alone(request);
+                Ok(request) if self.write_behind.joins(&request) => {
+                    let kept = self.write_behind.keep_independent(request);
                     return (Box::pin(async move { file.end(begun, kept) }), false);
                 }
                 request => request,
@@ -93,15 +70,14 @@ impl File {
             let away = request.as_ref().is_ok_and(Request::is_worth_a_worker);
             let future = Box::pin(async move {
                 if collective && request.as_ref().is_ok_and(|request| request.len > 0) {
-                    Counters::add(&file.counters.collective_alone, 1);
-                    file.counters.decided.count(Way::Independent, Reason::OnlyRank);
+                    file.storage.count_only_rank();
                 }
                 if away {
                     settle().await;
                 }
                 let span = request.as_ref().ok().map(Request::span);
-                let asked = file.ask(direction, span).await;
-                let request = asked.and_then(|()| file.settle_own(direction, span)).and(request);
+                let ready = file.write_behind.before_independent(direction, span).await;
+                let request = ready.and(request);
                 file.end(begun, file.independent(request).await)
             });
             return (future, away);
@@ -111,14 +87,14 @@ impl File {
         if position != Position::Ordered {
             let request = self.claim(call);
             let future = Box::pin(async move {
-                let request = file.flush(flush).await.and(request);
+                let request = file.write_behind.flush(flush).await.and(request);
                 file.end(begun, file.collective(direction, request, tags).await)
             });
             return (future, self.meets_in_memory());
         }
         let (more, checked) = (self.tags.next(), self.check_call(call));
         let future = async move {
-            let checked = file.flush(flush).await.and(checked);
+            let checked = file.write_behind.flush(flush).await.and(checked);
             let outcome = file.ordered(direction, checked, tags, more).await;
             file.end(begun, outcome)
         };
@@ -128,13 +104,14 @@ impl File {
     /// Whether collective calls normally need no messages. In atomic mode they do.
     pub(super) fn meets_in_memory(&self) -> bool {
         let all = |node: &Node| node.members().len() == self.transport.size();
-        self.transport.node().is_some_and(all) && !self.state().atomic
+        self.transport.node().is_some_and(all) && !self.atomic.is_on()
     }
 
     /// Checks everything that does not depend on the position, which is not available yet.
     fn check_call(&self, call: Call) -> Result<(Request, u64)> {
         self.check_open()?;
         self.check_turn()?;
+        let map = if call.is_collective() { self.storage.format().map() } else { None };
         let memory = call.memory?;
         match call.direction {
             Direction::Read if !self.amode.is_readable() => {
@@ -151,9 +128,8 @@ impl File {
         let view = state.view.clone();
         let len = len_in_file(&memory, view.representation())?;
         let etypes = whole_etypes(len, view.etype_size())?;
-        let (hints, atomic) = (state.hints.hints.clone(), state.atomic);
+        let (hints, atomic) = (state.hints.hints.clone(), self.atomic.is_on());
         let direction = call.direction;
-        let map = state.map.clone();
         let request = Request { direction, view, memory, position: 0, len, hints, atomic, map };
         Ok((request, etypes))
     }
@@ -179,14 +155,12 @@ impl File {
             if request.len == 0 {
                 return Ok(Outcome { bytes: 0, result: Ok(()) });
             }
-            self.count_pieces(&request);
+            self.storage.count_pieces(&request);
             let guard = self.lock_if_atomic(&request).await?;
             if guard.is_some() {
-                self.driver.renew();
+                self.storage.driver().renew();
             }
-            let stream = request.stream()?;
-            let outcome = self.transfer(&request, stream.memory());
-            Ok(stream.finish(outcome))
+            self.storage.transfer(&request)
         };
         moved.await.unwrap_or_else(|error| Outcome { bytes: 0, result: Err(error) })
     }
@@ -195,17 +169,47 @@ impl File {
         if !request.atomic || self.transport.size() == 1 {
             return Ok(None);
         }
-        let locks = self.locks()?;
         let span = request.view.span(request.position, request.len);
         let exclusive = request.direction == Direction::Write;
-        loop {
-            if let Some(guard) = locks.try_lock(span, exclusive)? {
-                return Ok(Some(guard));
-            }
-            // The lock may be that of a split operation which waits for this rank.
-            self.progress();
-            task::pause().await;
+        self.atomic
+            .lock(span, exclusive, || {
+                self.split.progress();
+            })
+            .await
+            .map(Some)
+    }
+
+    /// Starts a collective write that blocks and may be buffered.
+    fn write_now_or_later(self: &Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
+        let file = self.clone();
+        if self.write_behind.goes_straight() {
+            let (tags, request) = (self.tags.next(), self.claim(call));
+            return Box::pin(async move {
+                let span = request.as_ref().ok().map(Request::span);
+                let request = file.write_behind.before_straight(span).await.and(request);
+                file.collective(Direction::Write, request, tags).await
+            });
         }
+        let (meeting, flush) = (self.tags.next(), self.flush_tags());
+        let (tags, request) = (self.tags.next(), self.claim(call));
+        Box::pin(async move {
+            let outcome = match file.write_behind.decide(request, meeting, flush).await {
+                Decision::Done(outcome) => outcome,
+                Decision::Write(request) => file.collective(Direction::Write, request, tags).await,
+            };
+            file.write_behind.note_done();
+            outcome
+        })
+    }
+
+    /// Whether a write now is buffered.
+    pub(super) fn buffers_writes(&self) -> bool {
+        self.write_behind.is_on() && !self.atomic.is_on()
+    }
+
+    /// The tags and state for a flush before a collective call, if one is needed.
+    pub(super) fn flush_tags(&self) -> Option<Flush> {
+        self.write_behind.flush_tags(&self.tags, self.meets_in_memory())
     }
 
     /// Carries out an operation of all ranks; a rank without a valid request takes part too.
@@ -216,108 +220,49 @@ impl File {
         tags: TagBlock,
     ) -> Outcome {
         let request = request.and_then(|request| {
-            // A handle that defers has done so, or is to, with its flush.
-            if self.waiting.is_none() {
-                self.heed_others(direction, request.span())?;
-            }
+            self.write_behind.before_collective(direction, request.span())?;
             Ok(request)
         });
-        let stream = match &request {
-            Ok(request) => {
-                self.count_pieces(request);
-                request.stream()
-            }
-            Err(error) => Err(error.clone()),
-        };
-        let hints = request.as_ref().map_or_else(|_| self.hints(), |r| r.hints.clone());
-        let atomic = request.as_ref().is_ok_and(|request| request.atomic);
-        // A rank without a request lets the call fail on all.
-        let map = request.as_ref().ok().and_then(|request| request.map.as_deref());
-        let scene = self.scene(&hints, atomic, map);
-        let (reserved, nothing) = (self.reserves_all(&request, &stream), Memory::nothing());
-        let mine = match (&request, &stream) {
-            (Ok(Request { view, position, .. }), Ok(stream)) => {
-                let memory = if reserved.is_some() { &nothing } else { stream.memory() };
-                Ok(exchange::Request { view, position: *position, memory })
-            }
-            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-        };
-        let outcome = match direction {
-            Direction::Read => {
-                let own = mine.clone().ok();
-                let outcome = exchange::read(scene, mine, &tags).await;
-                if let Some(own) = own {
-                    self.look_at_pieces(own.view, own.position, own.memory, outcome.bytes);
-                }
-                outcome
-            }
-            Direction::Write => {
-                self.wrote.store(true, Ordering::Release);
-                if let (Ok(request), Ok(stream)) = (&request, &stream) {
-                    let Request { view, position, .. } = request;
-                    self.look_at_pieces(view, *position, stream.memory(), request.len);
-                }
-                let Outcome { bytes, result } = exchange::write(scene, mine, &tags).await;
-                Outcome { bytes: reserved.unwrap_or(bytes), result }
-            }
-        };
-        match stream {
-            Ok(stream) => stream.finish(outcome),
-            Err(_) => outcome,
-        }
+        let locks = self.atomic.locks();
+        self.storage.collective(direction, request, || self.hints(), locks, tags).await
     }
 
-    /// The scene of a collective transfer on this file.
-    pub(super) fn scene<'a>(
-        &'a self,
-        hints: &'a Hints,
-        atomic: bool,
-        map: Option<&'a dyn Map>,
-    ) -> Scene<'a> {
-        Scene {
-            transport: &*self.transport,
-            driver: &*self.driver,
-            atomic: self.locks.get().map(|locks| &**locks).filter(|_| atomic),
-            aggregators: &self.aggregators,
-            facts: &self.facts,
-            logs: self.logs,
-            staged: self.staged,
-            elides: self.elides(hints),
-            hints,
-            counters: &self.counters,
-            habits: &self.habits,
-            plan_cache: &self.plan_cache,
-            map,
-        }
+    /// Begins a split collective operation; [`File::end_split`] with the same kind ends it.
+    ///
+    /// # Errors
+    /// `Io` if one is active already, on this rank only: erroneous programs differ between ranks.
+    pub fn begin_split(self: &Arc<Self>, mut call: Call) -> Result<()> {
+        let (kind, operation) = (SplitKind::of(&call)?, call.operation);
+        call.collective = true;
+        let checked = self.check_open();
+        let begun = checked.and_then(|()| self.split.begin(kind, || self.launch(call)));
+        begun.map_err(|error| self.context(error, operation))
     }
 
-    pub(super) fn count_pieces(&self, request: &Request) {
-        let pieces = request.view.pieces(request.position, request.len);
-        Counters::add(&self.counters.pieces_in, pieces);
-    }
-
-    /// Moves the bytes of this rank without the others.
-    fn transfer(&self, request: &Request, memory: &Memory) -> Outcome {
-        let (view, position, counters) = (&*request.view, request.position, &*self.counters);
-        let strategy = Strategy::from_hints(&request.hints);
-        match request.direction {
-            Direction::Read => {
-                let from_memory = self.read_small(request, memory);
-                let read = from_memory.unwrap_or_else(|| {
-                    self.driver.read_strided(view, position, memory, &strategy, counters)
-                });
-                self.look_at_pieces(view, position, memory, read.bytes);
-                read
-            }
-            Direction::Write => {
-                self.wrote.store(true, Ordering::Release);
-                self.look_at_pieces(view, position, memory, request.len);
-                if self.reserves(request, memory) || self.extends(request, memory) {
-                    return Outcome { bytes: request.len, result: Ok(()) };
+    /// Ends the split collective operation of this kind: ready when the operation is.
+    ///
+    /// If none is active, or one of another kind, the outcome is an error and an active operation
+    /// stays active.
+    pub fn end_split(
+        self: &Arc<Self>,
+        kind: SplitKind,
+        operation: &'static str,
+    ) -> BoxFuture<'static, Outcome> {
+        let (checked, file) = (self.split.check(kind), self.clone());
+        Box::pin(async move {
+            match checked {
+                Ok(()) => file.split.finish().await,
+                Err(error) => {
+                    let error = file.context(error, operation);
+                    Outcome { bytes: 0, result: Err(error) }
                 }
-                self.driver.write_strided(view, position, memory, &strategy, counters)
             }
-        }
+        })
+    }
+
+    /// The file's split operation.
+    pub fn split(&self) -> &SplitCall {
+        &self.split
     }
 
     /// Finds each rank's place at the shared file pointer, in rank order, then proceeds as any
@@ -364,62 +309,5 @@ impl File {
         let mut request = request?;
         let placed = request.at(first.saturating_add(before(self.transport.rank())));
         Ok(placed.map(|()| request))
-    }
-}
-
-/// Bytes up to which a transfer costs less than handing it over.
-const SMALL: u64 = 4096;
-
-impl Request {
-    /// Whether a call of this rank alone can leave the program's threads and is long enough for it.
-    /// In atomic mode calls of one rank take effect one after the other.
-    fn is_worth_a_worker(&self) -> bool {
-        self.len > SMALL && !self.atomic
-    }
-
-    /// The file bytes from the first to the last.
-    pub(super) fn span(&self) -> Extent {
-        if self.len == 0 { Extent::default() } else { self.view.span(self.position, self.len) }
-    }
-
-    pub(super) fn stream(&self) -> Result<Stream> {
-        Stream::new(&self.memory, self.view.representation(), self.direction)
-    }
-
-    /// Places the request at etype `first` of its view.
-    ///
-    /// # Errors
-    /// `Arg` if it would end beyond the largest file offset.
-    fn at(&mut self, first: u64) -> Result<()> {
-        self.position = position_of(&self.view, first, self.len)?;
-        Ok(())
-    }
-}
-
-/// The data byte of `view` at which `len` bytes from etype `first` on start.
-///
-/// # Errors
-/// `Arg` if they would end beyond the largest file offset.
-pub(super) fn position_of(view: &View, first: u64, len: u64) -> Result<u64> {
-    let position = first.checked_mul(view.etype_size());
-    let fits =
-        |position: &u64| position.checked_add(len).is_some_and(|end| i64::try_from(end).is_ok());
-    position.filter(fits).ok_or_else(|| {
-        let text = format!("{len} bytes at etype {first} are beyond any file");
-        Error::new(ErrorClass::Arg, text)
-    })
-}
-
-/// The number of etypes in `len` bytes.
-pub(super) fn whole_etypes(len: u64, etype: u64) -> Result<u64> {
-    if len == 0 {
-        return Ok(0);
-    }
-    match len.checked_rem(etype) {
-        Some(0) => Ok(len / etype),
-        _ => {
-            let text = format!("{len} bytes are no whole number of etypes of {etype} bytes");
-            Err(Error::new(ErrorClass::Io, text))
-        }
     }
 }

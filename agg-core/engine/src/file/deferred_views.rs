@@ -8,6 +8,7 @@
 
 use super::agreement::{Kind, meet_with_news, step};
 use super::info::AgreedHints;
+use super::write_behind::Flush;
 use super::{Amode, File};
 use aggio_base::error::{Error, Result};
 use aggio_base::report::Counters;
@@ -73,7 +74,7 @@ impl File {
     /// pointer is in force.
     pub(super) fn takes_turn(&self) -> bool {
         let are_many = self.views.fetch_add(1, Ordering::Relaxed) >= FEW_VIEWS;
-        let may = self.defers() || are_many && self.may_set_views_alone();
+        let may = self.buffers_writes() || are_many && self.may_set_views_alone();
         self.transport.size() > 1 && may && self.state().turns.advance()
     }
 
@@ -81,7 +82,9 @@ impl File {
         let state = self.state();
         // If the shared pointer determines the displacement, all ranks have to read it.
         let is_sequential = self.amode.has(Amode::SEQUENTIAL);
-        state.hints.hints.aggio_views_alone == Switch::Enable && !state.atomic && !is_sequential
+        state.hints.hints.aggio_views_alone == Switch::Enable
+            && !self.atomic.is_on()
+            && !is_sequential
     }
 
     /// The error of this rank's current view, if writes are not deferred and other ranks have not
@@ -99,9 +102,9 @@ impl File {
     /// The error in the view.
     pub(super) fn set_view_alone(&self, view: Result<View>, hints: AgreedHints) -> Result<()> {
         let view = self.check_open().and(view);
-        Counters::add(&self.counters.views_alone, 1);
+        Counters::add(&self.counters().views_alone, 1);
         let mut state = self.state();
-        if self.waiting.is_none() {
+        if !self.write_behind.is_on() {
             state.turns.failed = view.as_ref().err().cloned();
         }
         state.view = Arc::new(view?);
@@ -117,6 +120,8 @@ impl File {
             state.turns.wish = Some(hints);
             meanwhile
         };
+        drop(state);
+        self.write_behind.set_hints(&self.hints());
         Ok(())
     }
 
@@ -127,8 +132,32 @@ impl File {
     }
 
     /// Whether a call that all ranks make has to settle something first; once.
-    pub(super) fn takes_unmet(&self) -> bool {
+    fn takes_unmet(&self) -> bool {
         std::mem::take(&mut self.state().turns.unmet)
+    }
+
+    /// As [`File::flush_tags`], before a call that returns when it is done on all ranks: the flush
+    /// also settles views set without a meeting, by the tags returned with it.
+    pub(super) fn settling_flush(&self) -> Option<(Flush, Option<TagBlock>)> {
+        let flush = self.flush_tags()?;
+        Some((flush, self.takes_unmet().then(|| self.tags.next())))
+    }
+
+    /// Settles views set without a meeting, and writes the buffered writes of all ranks.
+    ///
+    /// # Errors
+    /// As [`WriteBehind::flush`](super::write_behind::WriteBehind::flush).
+    pub(super) async fn settle_and_flush(
+        &self,
+        flush: Option<(Flush, Option<TagBlock>)>,
+    ) -> Result<()> {
+        let Some((mut flush, settles)) = flush else { return Ok(()) };
+        if let Some(tags) = settles {
+            self.write_behind.drain_others();
+            self.settle_turns(&tags).await?;
+            flush.set_map(self.storage.format().map());
+        }
+        self.write_behind.flush(Some(flush)).await
     }
 
     /// Settles hints and findings about the format left open by views set without a meeting.
@@ -136,13 +165,20 @@ impl File {
     ///
     /// # Errors
     /// The same on every rank, if they are in different operations.
-    pub(super) async fn settle_turns(&self, tags: &TagBlock) -> Result<()> {
+    async fn settle_turns(&self, tags: &TagBlock) -> Result<()> {
         let hints = self.wished_hints();
         let (transport, words) = (&*self.transport, [hints.digest, 0, 0, 0]);
-        let met = meet_with_news(transport, tags, Kind::Flush, words, Ok(()), self.has_news());
+        let met = meet_with_news(
+            transport,
+            tags,
+            Kind::Flush,
+            words,
+            Ok(()),
+            self.storage.format().has_news(),
+        );
         let (all, news) = met.await?;
         if news {
-            self.share_news(tags.tag(step::NEWS)).await?;
+            self.storage.format().share_news(&*self.transport, tags.tag(step::NEWS)).await?;
         }
         let hints = hints.agree(self, &all, 0, tags).await?;
         self.take_agreed(hints);
@@ -154,5 +190,7 @@ impl File {
         let mut state = self.state();
         state.hints = hints;
         state.turns.wish = None;
+        drop(state);
+        self.write_behind.set_hints(&self.hints());
     }
 }

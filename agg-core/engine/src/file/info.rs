@@ -106,7 +106,8 @@ impl File {
     /// The hints in force and the values that the engine really uses.
     pub fn info(&self) -> Vec<InForce> {
         let mut hints = (*self.hints()).clone();
-        let ranks: Vec<String> = self.aggregators.iter().map(usize::to_string).collect();
+        let ranks: Vec<String> =
+            self.storage.reach().aggregators.iter().map(usize::to_string).collect();
         hints.note("cb_nodes", &ranks.len().to_string());
         hints.note("romio_aggregator_list", &ranks.join(" "));
         let node = self.transport.node();
@@ -114,17 +115,17 @@ impl File {
             let window = hints.cb_buffer_size.min(node.window());
             hints.note("aggio_window_size", &window.to_string());
         }
-        hints.note("romio_filesystem_type", self.driver.name());
+        hints.note("romio_filesystem_type", self.driver().name());
         // The file's real striping, regardless of the request. Without stripes the unit still
         // determines file domains.
-        let facts = self.driver.facts();
+        let facts = self.driver().facts();
         if facts.striping_unit > 0 {
             hints.note("striping_unit", &facts.striping_unit.to_string());
         }
         if facts.striping_factor > 0 {
             hints.note("striping_factor", &facts.striping_factor.to_string());
         }
-        let set = self.driver.striped() == Striped::Set;
+        let set = self.driver().striped() == Striped::Set;
         let is_true = |hint: &InForce| match hint.name {
             "striping_factor" => facts.striping_factor > 0,
             "start_iodevice" => set,

@@ -1,11 +1,11 @@
 //! Size, storage, durability and consistency of an open file.
 
 use super::agreement::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
+use super::atomic::Trial;
 use super::{Amode, Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl File {
     /// Truncates or extends the file to `size` bytes; collective, with equal sizes on all ranks.
@@ -33,29 +33,29 @@ impl File {
         operation: &'static str,
         size: i64,
     ) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
         Box::pin(async move {
             let resized = async {
-                let flushed = file.flush(flush).await;
+                let flushed = file.settle_and_flush(flush).await;
                 let checked = file.check_resize(size).and(flushed);
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the size")?;
                 let done = from_rank(&*file.transport, &tags, file.leader, || {
-                    file.wrote.store(true, Ordering::Release);
+                    file.storage.note_written();
                     let size = u64::try_from(size).unwrap_or(0);
                     match kind {
-                        Kind::SetSize => file.driver.set_size(size)?,
-                        _ => file.driver.preallocate(size)?,
+                        Kind::SetSize => file.driver().set_size(size)?,
+                        _ => file.driver().preallocate(size)?,
                     }
                     Ok([size, 0, 0, 0])
                 })
                 .await;
-                file.small.changed();
+                file.storage.small().changed();
                 done?;
                 if kind == Kind::SetSize {
-                    file.driver.was_resized(size.cast_unsigned());
-                    file.look_at_size(size.cast_unsigned());
+                    file.driver().was_resized(size.cast_unsigned());
+                    file.storage.format().truncate(size.cast_unsigned());
                 }
                 Ok(())
             };
@@ -78,8 +78,9 @@ impl File {
     /// # Errors
     /// The file system's error.
     pub fn size(&self) -> Result<u64> {
-        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read, None));
-        let size = drained.and_then(|()| self.driver.size());
+        let drained =
+            self.check_open().and_then(|()| self.write_behind.settle_own(Direction::Read, None));
+        let size = drained.and_then(|()| self.driver().size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
 
@@ -88,32 +89,29 @@ impl File {
     /// # Errors
     /// The file system's error on any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
         Box::pin(async move {
-            let flushed = file.flush(flush).await;
-            let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
+            let flushed = file.settle_and_flush(flush).await;
+            let synced = file.check_open().and(flushed).and_then(|()| file.storage.sync());
             let synced = async {
-                let (transport, news) = (&*file.transport, file.has_news());
+                let (transport, news) = (&*file.transport, file.storage.format().has_news());
                 let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news).await;
                 let told = match &met {
-                    Ok((_, true)) => file.share_news(tags.tag(step::NEWS)).await,
+                    Ok((_, true)) => {
+                        file.storage
+                            .format()
+                            .share_news(&*file.transport, tags.tag(step::NEWS))
+                            .await
+                    }
                     _ => Ok(()),
                 };
                 // Only now the writes of the other ranks have reached the file.
-                file.driver.renew();
-                file.small.renewed();
+                file.driver().renew();
+                file.storage.small().renewed();
                 met.and(told)
             };
             synced.await.map_err(|error| file.context(error, "MPI_File_sync"))
         })
-    }
-
-    /// Makes the writes of this rank since the last call durable.
-    fn sync_local(&self) -> Result<()> {
-        if !self.wrote.swap(false, Ordering::AcqRel) {
-            return Ok(());
-        }
-        self.driver.sync().inspect_err(|_| self.wrote.store(true, Ordering::Release))
     }
 
     /// Turns atomic mode on or off; collective, with equal arguments on all ranks.
@@ -125,25 +123,51 @@ impl File {
     /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
         Box::pin(async move {
             let set = async {
-                let flushed = file.flush(flush).await;
+                let flushed = file.settle_and_flush(flush).await;
                 let (words, checked) =
                     ([u64::from(atomic), 0, 0, 0], file.check_open().and(flushed));
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the flag")?;
-                if atomic { file.share_locks(&tags).await } else { Ok(()) }
+                match atomic {
+                    true => {
+                        let (transport, trial) = (&*file.transport, file.lock_trial());
+                        file.atomic.share_locks(transport, tags.tag(3), file.driver(), trial).await
+                    }
+                    false => Ok(()),
+                }
             };
             set.await.map_err(|error| file.context(error, "MPI_File_set_atomicity"))?;
-            file.state().atomic = atomic;
+            file.atomic.set(atomic);
             Ok(())
         })
     }
 
+    /// Where ranks look whether the file has locks: those that are sure to see it.
+    fn lock_trial(&self) -> Trial {
+        let is_by_node =
+            self.storage.reach().facts.is_by_node && self.transport.nodes().count() > 1;
+        match self.storage.reach().aggregators.contains(&self.transport.rank()) {
+            _ if is_by_node => Trial::Hopeless,
+            true => Trial::Here { exclusive: self.amode.is_writable() },
+            false => Trial::Elsewhere,
+        }
+    }
+
+    /// Makes other ranks store their buffered writes, before this rank alone reads the file's size.
+    ///
+    /// # Errors
+    /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
+    pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let file = self.clone();
+        Box::pin(async move { file.write_behind.ask(Direction::Read, None).await })
+    }
+
     /// Whether atomic mode is on.
     pub fn atomicity(&self) -> bool {
-        self.state().atomic
+        self.atomic.is_on()
     }
 
     /// Whether the file is deleted when it is closed.

@@ -10,40 +10,29 @@
 
 mod account;
 mod agreement;
-mod alike;
 mod amode;
-mod asking;
-mod asking_nodes;
 mod at_once;
+mod atomic;
 mod call;
 mod close;
 mod convert;
 mod data;
-mod deferral;
 mod deferred;
 mod deferred_views;
-mod deferring;
-mod fill;
-mod flight;
-mod flush;
-mod format;
-mod header;
 mod info;
 mod lane;
-mod locks;
 mod manage;
 mod open;
 mod open_request;
 mod open_result;
+mod open_write_behind;
 mod opening;
-mod overlaps;
 mod pointers;
+mod request;
 mod sealing;
-mod small;
 mod split;
-mod together;
+mod storage;
 mod views;
-mod worth;
 mod write_behind;
 
 #[cfg(test)]
@@ -54,27 +43,25 @@ pub use amode::Amode;
 pub use call::{Call, Position, SplitKind, SplitPointer};
 pub use open::{OpenRequest, Stages};
 pub use pointers::Whence;
+pub use split::SplitCall;
 pub use views::Displacement;
 
-pub(crate) use deferring::Deferring;
+pub(crate) use write_behind::OpenFiles;
 
 use crate::Engine;
-use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
-use aggio_comm::asks::NodeAsks;
 use aggio_comm::lanes::Lane;
-use aggio_comm::pieces::NodePieces;
 use aggio_comm::tags::Tags;
-use aggio_comm::transport::{Holders, SharedLocks, SharedPointer, Transport};
-use aggio_comm::workers::Running;
+use aggio_comm::transport::{SharedPointer, Transport};
 use aggio_config::settings::Report;
-use aggio_plan::format::Map;
-use aggio_staging::write_behind::Waiting;
-use aggio_store::driver::{Driver, Facts};
+use aggio_store::driver::Driver;
 use aggio_types::view::View;
+use atomic::AtomicMode;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use storage::Storage;
+use write_behind::WriteBehind;
 
 /// An open file, shared by the ranks of its transport.
 ///
@@ -86,47 +73,22 @@ pub struct File {
     tags: Tags,
     /// Held until the file is closed.
     lane: Mutex<Option<Lane>>,
-    driver: Arc<dyn Driver>,
+    storage: Arc<Storage>,
+    write_behind: Arc<WriteBehind>,
     /// Other ranks of the node may take the file from this one until all close it.
     offers: bool,
     /// The rank that opened the file first, and does everything that one rank does for all.
     leader: usize,
     pointer: Option<Arc<dyn SharedPointer>>,
-    /// Made when atomic mode is first turned on.
-    locks: OnceLock<Arc<dyn SharedLocks>>,
-    aggregators: Vec<usize>,
-    /// Equal on all ranks.
-    facts: Facts,
-    /// The file is a container that every rank can open, equally on all ranks.
-    logs: bool,
-    /// Small writes are staged, and every rank can do so, equally on all ranks.
-    staged: bool,
+    atomic: AtomicMode,
+    split: Arc<SplitCall>,
     /// The name that the program gave.
     path: String,
     /// The same name, as it means the file in any working directory.
     place: String,
     amode: Amode,
-    counters: Arc<Counters>,
-    habits: Habits,
-    plan_cache: PlanCache,
-    /// Bytes fetched by small reads.
-    small: NodePieces,
-    /// How the file's format is found, if that is of use.
-    looking: Option<format::Looking>,
-    /// Buffered writes, if the file's writes are deferred; on all ranks or on none.
-    waiting: Option<Mutex<Waiting>>,
-    /// State through which ranks request flushes; `None` if no rank needs it.
-    holders: Option<Holders>,
-    /// Connection for flush requests to other nodes, if there are any.
-    asks: Option<NodeAsks>,
-    me: OnceLock<Weak<File>>,
-    /// Made when it is first needed.
-    name: OnceLock<deferring::Name>,
-    /// The task that answers flush requests.
-    answering: Mutex<Option<Running<()>>>,
     report: Report,
     state: Mutex<State>,
-    wrote: AtomicBool,
     /// A message from or to another rank failed: writes that depended on it may be missing.
     cut_off: AtomicBool,
     /// Views that were set.
@@ -141,11 +103,7 @@ struct State {
     view: Arc<View>,
     /// This rank's file pointer, in etypes of the view.
     individual: u64,
-    atomic: bool,
     hints: info::AgreedHints,
-    split: Option<split::Split>,
-    /// The file's map agreed on by all ranks; it changes in collective blocking operations.
-    map: Option<Arc<dyn Map>>,
     /// The shared file pointer in force, and the changes to settle at the next meeting.
     turns: deferred_views::DeferredViews,
 }
@@ -178,12 +136,12 @@ impl File {
 
     /// The counts of the file's operations on this rank.
     pub fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+        self.storage.counters()
     }
 
     /// The driver that stores the file's bytes.
     pub fn driver(&self) -> &Arc<dyn Driver> {
-        &self.driver
+        self.storage.driver()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -231,7 +189,7 @@ impl std::fmt::Debug for File {
         f.debug_struct("File")
             .field("path", &self.path)
             .field("amode", &self.amode)
-            .field("driver", &self.driver)
+            .field("driver", self.driver())
             .finish_non_exhaustive()
     }
 }

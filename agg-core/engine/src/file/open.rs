@@ -1,25 +1,24 @@
 //! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
 //! agreement where ranks of other nodes open the file too.
 
-use super::deferral::Deferral;
+use super::atomic::AtomicMode;
 use super::deferred_views::DeferredViews;
-use super::format::{self, Looking};
 use super::info::AgreedHints;
 use super::lane::FileLane;
 use super::open_request::OpenTerms;
 use super::open_result::{self, Found, OpenResult};
 use super::opening::{Here, Opened, Opening, step};
-use super::{Amode, Direction, File, State, deferred, small};
+use super::split::SplitCall;
+use super::storage::{FormatTracker, Reach, Storage};
+use super::write_behind::{Handle, Name, Terms, WriteBehind};
+use super::{Amode, Direction, File, State, deferred};
 use crate::Engine;
-use crate::exchange::{Habits, PlanCache};
 use aggio_base::error::{Error, Result};
-use aggio_base::report::Counters;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
 use aggio_comm::transport::Transport;
 use aggio_config::hints::Hints;
 use aggio_config::settings::Report;
-use aggio_plan::format::Map;
 use aggio_store::driver::{Driver, LazyDriver};
 use aggio_types::view::View;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -94,15 +93,15 @@ impl File {
         transport: Arc<dyn Transport>,
         request: OpenRequest,
     ) -> BoxFuture<'static, Result<Arc<File>>> {
-        engine.drain_others(&request.path, transport.played(), None);
+        let handles = handles_of(engine, &request.path, transport.played());
+        // Bytes that cannot be stored stay buffered there, and the error is theirs.
+        handles.iter().for_each(|handle| drop(handle.drain()));
         let engine = engine.clone();
         let tags = transport.lanes().opening().next();
         Box::pin(async move {
-            if engine.somebody_defers() {
-                for other in engine.others(&request.path, transport.played(), None) {
-                    // The handle of the rank with the error reports it.
-                    drop(other.ask(Direction::Write, None).await);
-                }
+            for handle in handles_of(&engine, &request.path, transport.played()) {
+                // The handle of the rank with the error reports it.
+                drop(handle.ask(Direction::Write, None).await);
             }
             tags.ready().await;
             let opened = open_on_all(&engine, &transport, &tags, &request).await;
@@ -110,10 +109,18 @@ impl File {
                 let error = error.with_operation("MPI_File_open");
                 error.with_path(&request.path).with_rank(transport.rank())
             });
-            let opened = opened.map(Arc::new);
-            opened.iter().for_each(File::announce);
-            opened
+            let opened = opened?;
+            opened.write_behind.announce(&opened.hints());
+            Ok(Arc::new(opened))
         })
+    }
+}
+
+/// The handles of the process `played` for the file `path`.
+fn handles_of(engine: &Engine, path: &str, played: usize) -> Vec<Arc<WriteBehind>> {
+    match engine.open_files.somebody_buffers() {
+        true => engine.open_files.of(&Name::of(engine.drivers(), path), played),
+        false => Vec::new(),
     }
 }
 
@@ -150,12 +157,12 @@ async fn open_on_all(
     let opened = opening.everywhere(&news, &home, here).await;
     let settled = match opened {
         Ok(opened) => {
-            opening.deferral(&news, &home, &opened).await.map(|deferral| (opened, deferral))
+            opening.write_behind(&news, &home, &opened).await.map(|terms| (opened, terms))
         }
         Err(error) => Err(error),
     };
     match settled {
-        Ok((opened, deferral)) => Ok(opening.into_file(news, home, opened, deferral)),
+        Ok((opened, terms)) => Ok(opening.into_file(news, home, opened, terms)),
         Err(error) => {
             home.leave(&error);
             Err(error)
@@ -179,13 +186,7 @@ impl Opening<'_> {
         Arc::new(LazyDriver::new(drivers, how, facts, offer).expecting(expected))
     }
 
-    fn into_file(
-        self,
-        news: OpenResult,
-        home: FileLane,
-        mut opened: Opened,
-        Deferral { defers, holders, asks }: Deferral,
-    ) -> File {
+    fn into_file(self, news: OpenResult, home: FileLane, mut opened: Opened, terms: Terms) -> File {
         let everywhere = self.is_everywhere(&news, &opened);
         let driver = opened.here.driver.take();
         let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
@@ -203,42 +204,47 @@ impl Opening<'_> {
         }
         let amode = self.request.amode;
         let Found { start, facts, .. } = opened.found;
-        let looking = format::is_wanted(&hints.hints, self.engine.formats(), self.transport.size())
-            .then(|| Looking::new(self.engine.formats()));
-        let map = aggio_plan::format::map_of(hints.hints.aggio_format);
-        let state = State::of_new(start, hints, map);
+        let (formats, size) = (self.engine.formats(), self.transport.size());
+        let format = FormatTracker::new(&hints.hints, formats, size);
+        let reach = Reach {
+            logs: everywhere && facts.has_logs || is_by_node,
+            staged: everywhere && facts.is_staged,
+            aggregators: opened.aggregators,
+            facts,
+        };
+        let (transport, number) = (home.transport, home.lane.number());
+        let storage = Storage::new(transport.clone(), number, driver, reach, format, terms.buffers);
+        let (storage, split) = (Arc::new(storage), Arc::<SplitCall>::default());
+        let (engine, drivers) = (self.engine, self.engine.drivers());
+        let place = drivers.absolute(&self.request.path);
+        let (open_files, played) = (engine.open_files.clone(), transport.played());
+        let handle = Handle::new(open_files, drivers.clone(), place.clone(), played);
+        let write_behind = WriteBehind::new(
+            storage.clone(),
+            split.clone(),
+            handle,
+            terms,
+            &hints.hints,
+            engine.workers().clone(),
+        );
         File {
-            engine: self.engine.clone(),
+            engine: engine.clone(),
             tags: home.lane.tags(),
-            small: small::pieces(&*home.transport, home.lane.number()),
-            transport: home.transport,
+            transport,
             lane: Mutex::new(Some(home.lane)),
-            driver,
+            storage,
+            write_behind: Arc::new(write_behind),
             offers: opened.here.offers,
             leader: opened.leader,
             pointer: home.pointer,
-            locks: OnceLock::new(),
-            aggregators: opened.aggregators,
-            logs: everywhere && facts.has_logs || is_by_node,
-            staged: everywhere && facts.is_staged,
-            facts,
+            atomic: AtomicMode::default(),
             path: self.request.path.clone(),
-            place: self.engine.drivers().absolute(&self.request.path),
+            place,
             amode,
-            counters: Arc::new(Counters::default()),
-            habits: Habits::default(),
-            plan_cache: PlanCache::default(),
             views: AtomicU32::new(0),
-            looking,
-            waiting: defers.then(Mutex::default),
-            holders,
-            asks,
-            name: OnceLock::new(),
-            me: OnceLock::new(),
-            answering: Mutex::default(),
+            split,
             report: news.report,
-            state: Mutex::new(state),
-            wrote: AtomicBool::new(false),
+            state: Mutex::new(State::of_new(start, hints)),
             cut_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             no_set: OnceLock::new(),
@@ -248,14 +254,11 @@ impl Opening<'_> {
 
 impl State {
     /// The state of a file with pointers at `start`.
-    fn of_new(start: u64, hints: AgreedHints, map: Option<Arc<dyn Map>>) -> Self {
+    fn of_new(start: u64, hints: AgreedHints) -> Self {
         State {
             view: Arc::new(View::bytes()),
             individual: start,
-            atomic: false,
             hints,
-            split: None,
-            map,
             turns: DeferredViews::new(start != 0),
         }
     }

@@ -75,7 +75,7 @@ impl File {
             let all = meet(&*file.transport, &tags, Kind::SeekShared, words, checked).await?;
             same_everywhere(&all, ErrorClass::Arg, "offset or whence")?;
             let asked = match whence {
-                Whence::End => file.ask(Direction::Read, None).await,
+                Whence::End => file.write_behind.ask(Direction::Read, None).await,
                 Whence::Start | Whence::Current => Ok(()),
             };
             from_rank(&*file.transport, &tags, file.leader, || {

@@ -69,7 +69,7 @@ impl Cure {
 impl File {
     /// The requested form of this rank's container; read before it is closed.
     pub(super) fn sealing(&self) -> Words {
-        to_words(self.driver.sealing())
+        to_words(self.driver().sealing())
     }
 
     /// Converts the container, which all ranks have closed, to the requested form, with the same
@@ -128,7 +128,7 @@ impl File {
     /// The same for a container that its rank 0 closes without the others; whether this is one that
     /// was to become a set.
     pub(super) fn stays_because_it_was_open(&self) -> bool {
-        let wish = self.driver.sealing().filter(|one| one.layout != Layout::Container);
+        let wish = self.driver().sealing().filter(|one| one.layout != Layout::Container);
         if let (Some(wish), 0) = (wish, self.transport.rank()) {
             let why = "stays a container: the program did not close it before the end of MPI";
             self.stays(why, Cure::Again(wish.layout));

@@ -72,10 +72,17 @@ impl File {
             (_, Err(error)) => ([0; 4], Err(error)),
         };
         let transport = &*self.transport;
-        let met = meet_with_news(transport, tags, Kind::SetView, words, checked, self.has_news());
+        let met = meet_with_news(
+            transport,
+            tags,
+            Kind::SetView,
+            words,
+            checked,
+            self.storage.format().has_news(),
+        );
         let (all, news) = met.await?;
         if news {
-            self.share_news(tags.tag(step::NEWS)).await?;
+            self.storage.format().share_news(&*self.transport, tags.tag(step::NEWS)).await?;
         }
         if all.iter().any(|words| words[0] != all[0][0]) {
             let text = "the data representation differs between ranks";
@@ -105,6 +112,8 @@ impl File {
         state.individual = 0;
         state.turns = DeferredViews::default();
         state.hints = hints;
+        drop(state);
+        self.write_behind.set_hints(&self.hints());
         Ok(())
     }
 

@@ -1,9 +1,7 @@
-//! Whether a write that may wait had better wait: only if that is expected to cost less than going
-//! straight to the file.
+//! Whether a write is worth buffering: only if that is expected to cost less than going straight to
+//! the file.
 
-use super::File;
-use super::data::Request;
-use aggio_plan::plan::cost::{Costs, is_local};
+use aggio_plan::plan::cost::Costs;
 
 /// Nanoseconds for a buffered MiB: it is copied twice more.
 const MIB: u64 = 400_000;
@@ -15,28 +13,10 @@ const PIECE: u64 = 100;
 ///
 /// A write that goes straight costs one request at least; buffered writes cost almost none, as a
 /// flush joins them. Where requests are quick, copies cost more than they do.
-fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
+pub(super) fn is_worth_it(costs: Costs, bytes: u64, pieces: u64) -> bool {
     let copies = (u128::from(bytes) * u128::from(MIB)) >> 20;
     let waiting = copies + u128::from(pieces) * u128::from(PIECE);
     costs.is_slow() && 2 * waiting <= u128::from(costs.latency())
-}
-
-impl File {
-    /// Whether this rank's part of a write had better wait.
-    pub(super) fn had_better_wait(&self, request: &Request) -> bool {
-        if self.state().hints.hints.aggio_defer_always {
-            return true;
-        }
-        let assumed = || Costs::assumed(&self.facts.file_system);
-        let meter = self.driver.meter();
-        let costs = meter.map_or_else(assumed, |meter| meter.writes.figures());
-        is_worth_it(costs, request.len, request.view.pieces(request.position, request.len))
-    }
-
-    /// Whether a step in which ranks meet costs something beside a request.
-    pub(super) fn has_quick_requests(&self) -> bool {
-        is_local(&self.facts.file_system)
-    }
 }
 
 #[cfg(test)]

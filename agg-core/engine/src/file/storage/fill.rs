@@ -9,18 +9,19 @@
 //! Where a file system cannot reserve storage, zeros behind the end become a hole if it has
 //! plenty of room for them. Holes inside the file are not looked for there.
 
-use super::convert::Stream;
-use super::data::Request;
-use super::{Direction, File};
+use crate::Direction;
 use crate::exchange;
+use crate::file::convert::Stream;
+use crate::file::request::Request;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_config::hints::{Hints, Switch};
 use aggio_plan::plan::is_dense;
-use aggio_store::driver::STRIPED;
 use aggio_store::driver::latency::Meter;
+use aggio_store::driver::{Driver, STRIPED};
 use aggio_types::memory::Memory;
+use std::sync::Arc;
 
 /// Bytes of a piece from which on reserving storage costs less than writing.
 const LEAST: u64 = 64 << 10;
@@ -35,8 +36,28 @@ static ZEROS: [u8; 4096] = [0; 4096];
 const RELIABLE: [&str; 8] =
     ["tmpfs", "ext4", "xfs", "btrfs", "f2fs", "overlay", "bcachefs", STRIPED];
 
-impl File {
-    /// As [`File::reserves`], for a call of all ranks: the bytes of the request if it is done.
+/// Leaves out the zeros in the writes of one file.
+pub(super) struct ZeroFill {
+    driver: Arc<dyn Driver>,
+    counters: Arc<Counters>,
+    /// Equal on all ranks; empty if only one opened the file.
+    file_system: String,
+    /// Writes are buffered: one of them may be older bytes of the same place.
+    is_buffered: bool,
+}
+
+impl ZeroFill {
+    /// For a file on this file system.
+    pub(super) fn new(
+        driver: Arc<dyn Driver>,
+        counters: Arc<Counters>,
+        file_system: &str,
+        is_buffered: bool,
+    ) -> Self {
+        Self { driver, counters, file_system: file_system.to_owned(), is_buffered }
+    }
+
+    /// As [`ZeroFill::reserves`], for a call of all ranks: the bytes of the request if it is done.
     pub(super) fn reserves_all(
         &self,
         request: &Result<Request>,
@@ -61,11 +82,16 @@ impl File {
         is_worthwhile && self.counts_reserved(pieces.len(), reserved())
     }
 
-    /// As [`File::reserves`] for one run of bytes that is not written in atomic mode.
-    pub(super) fn reserves_run(&self, memory: &Memory, offset: u64) -> bool {
+    /// As [`ZeroFill::reserves`] for one run of bytes that is not written in atomic mode.
+    pub(super) fn reserves_run(
+        &self,
+        memory: &Memory,
+        offset: u64,
+        hints: impl FnOnce() -> Arc<Hints>,
+    ) -> bool {
         let len = memory.len();
         len >= LEAST
-            && self.may_reserve(&self.hints())
+            && self.may_reserve(&hints())
             && memory.is_zero()
             && self.counts_reserved(1, self.reserves_piece(Extent::new(offset, len)))
     }
@@ -106,10 +132,15 @@ impl File {
             && self.extends_to(request.span(), memory)
     }
 
-    /// As [`File::extends`] for one run of bytes that is not written in atomic mode.
-    pub(super) fn extends_run(&self, memory: &Memory, offset: u64) -> bool {
+    /// As [`ZeroFill::extends`] for one run of bytes that is not written in atomic mode.
+    pub(super) fn extends_run(
+        &self,
+        memory: &Memory,
+        offset: u64,
+        hints: impl FnOnce() -> Arc<Hints>,
+    ) -> bool {
         let run = Extent::new(offset, memory.len());
-        run.len >= LEAST && self.elides(&self.hints()) && self.extends_to(run, memory)
+        run.len >= LEAST && self.elides(&hints()) && self.extends_to(run, memory)
     }
 
     fn extends_to(&self, span: Extent, memory: &Memory) -> bool {
@@ -129,15 +160,14 @@ impl File {
 
     /// Whether zeros need not be written where the file shows them anyway.
     pub(super) fn elides(&self, hints: &Hints) -> bool {
-        // A buffered write may be older bytes of the same place, and data sieving stores old bytes
-        // of it.
+        // Data sieving stores old bytes of the same place.
         hints.aggio_fill_elision != Switch::Disable
-            && self.waiting.is_none()
+            && !self.is_buffered
             && hints.romio_ds_write != Switch::Enable
     }
 
     fn tells_what_is_stored(&self) -> bool {
-        match &*self.facts.file_system {
+        match &*self.file_system {
             // A rank alone has not asked for facts yet.
             "" => RELIABLE.contains(&&*self.driver.facts().file_system),
             known => RELIABLE.contains(&known),

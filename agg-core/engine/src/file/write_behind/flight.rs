@@ -1,6 +1,7 @@
 //! A flush in progress: the buffered writes taken from this rank, restored if the flush fails.
 
-use super::File;
+use super::WriteBehind;
+use super::buffer::Buffer;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_comm::task;
@@ -8,9 +9,10 @@ use aggio_staging::pending::Pending;
 use aggio_staging::write_behind::Ticket;
 use std::sync::Arc;
 
-/// A flush that has begun. One that does not end leaves everything waiting.
+/// A flush that has begun. One that does not end leaves everything buffered.
 pub(super) struct Flight<'a> {
-    file: &'a File,
+    write_behind: &'a WriteBehind,
+    buffer: &'a Buffer,
     pub(super) pending: Arc<Pending>,
     pub(super) claims: Pending,
 }
@@ -18,17 +20,22 @@ pub(super) struct Flight<'a> {
 impl<'a> Flight<'a> {
     /// Takes the buffered writes, once the flushes of all earlier calls have ended: an older write
     /// must not reach the file later.
-    pub(super) async fn begin(file: &'a File, ticket: &Ticket) -> Self {
+    pub(super) async fn begin(
+        write_behind: &'a WriteBehind,
+        buffer: &'a Buffer,
+        ticket: &Ticket,
+    ) -> Self {
         loop {
-            if ticket.is_first()
-                && let Some(mut waiting) = file.waiting()
-                && waiting.flying.is_none()
-            {
-                let pending = Arc::new(std::mem::take(&mut waiting.pending));
-                waiting.flying = Some(pending.clone());
-                return Self { file, pending, claims: std::mem::take(&mut waiting.claims) };
+            if ticket.is_first() {
+                let mut waiting = buffer.lock();
+                if waiting.flying.is_none() {
+                    let pending = Arc::new(std::mem::take(&mut waiting.pending));
+                    waiting.flying = Some(pending.clone());
+                    let claims = std::mem::take(&mut waiting.claims);
+                    return Self { write_behind, buffer, pending, claims };
+                }
             }
-            file.progress();
+            write_behind.split.progress();
             task::pause().await;
         }
     }
@@ -37,15 +44,15 @@ impl<'a> Flight<'a> {
     /// once more.
     pub(super) fn land(self, result: Result<()>) -> Result<()> {
         result?;
-        let mut waiting = match self.file.waiting() {
-            Some(waiting) if waiting.flying.is_some() => waiting,
-            _ => return Ok(()),
-        };
+        let mut waiting = self.buffer.lock();
+        if waiting.flying.is_none() {
+            return Ok(());
+        }
         // All ranks have stored their part. It is not written again, even if the next step fails.
         (waiting.flying, waiting.flown, waiting.committed) = Default::default();
         waiting.hull = Extent::default();
-        waiting.tell(self.file.holders.as_ref());
-        let again = self.file.write_saved_again(&waiting.pending);
+        self.buffer.tell(&mut waiting);
+        let again = self.buffer.write_saved_again(&waiting.pending);
         if again.is_err() {
             waiting.pending.note_unsaved();
         }
@@ -55,7 +62,7 @@ impl<'a> Flight<'a> {
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let Some(mut waiting) = self.file.waiting() else { return };
+        let mut waiting = self.buffer.lock();
         if waiting.flying.take().is_none() {
             return;
         }
@@ -66,8 +73,8 @@ impl Drop for Flight<'_> {
         if let Some(flown) = Arc::get_mut(&mut self.pending).filter(|_| !has_flown) {
             waiting.pending.add_before(std::mem::take(flown));
         }
-        waiting.tell(self.file.holders.as_ref());
+        self.buffer.tell(&mut waiting);
         drop(waiting);
-        self.file.answer_others();
+        self.write_behind.answer_others();
     }
 }

@@ -5,12 +5,11 @@
 //! the others; from then on the first one does, as long as others use the fetched bytes. Kept bytes
 //! are valid under the same conditions as pieces for small reads.
 
-use super::File;
-use super::small::state;
+use super::small::{SmallReads, state};
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_comm::pieces::{FRESH, Fetch, Look, PIECE};
-use aggio_config::hints::Switch;
+use aggio_config::hints::{Hints, Switch};
 use aggio_store::driver::Stamp;
 use std::time::Duration;
 
@@ -28,23 +27,23 @@ struct Gathered<'a> {
     fetches: Vec<(Fetch<'a>, Extent)>,
 }
 
-impl File {
+impl SmallReads {
     /// The bytes of `extent`, of more than a small read and of [`MOST`] bytes at most, if another
     /// rank has fetched them or this one has done so for others.
-    pub(super) fn read_alike(&self, extent: Extent) -> Option<Vec<u8>> {
+    pub(super) fn read_alike(&self, extent: Extent, hints: &Hints) -> Option<Vec<u8>> {
         let stamp = self.driver.stamp()?;
         if extent.end() > u64::try_from(stamp.size).ok()? {
             return None;
         }
-        let patience = self.patience(extent.len);
+        let patience = self.patience(extent.len, hints);
         let bytes = aggio_base::allocate::zeros(extent.len as usize).ok()?;
         let mut gathered = Gathered { bytes, there: 0, fetches: Vec::new() };
         for offset in (extent.offset..extent.end()).step_by(PIECE) {
             let part = Extent::new(offset, (extent.end() - offset).min(PIECE as u64));
             let (state, len) = (state(stamp), part.len as usize);
             let look = match offset == extent.offset {
-                true => self.small.look_at_extent(offset, state, len, patience),
-                false => self.small.look_further(offset, state, len, patience),
+                true => self.pieces.look_at_extent(offset, state, len, patience),
+                false => self.pieces.look_further(offset, state, len, patience),
             };
             match look {
                 Look::Fetch(fetch) => gathered.fetches.push((fetch, part)),
@@ -64,8 +63,8 @@ impl File {
 
     /// How long to wait for another rank that fetches this number of bytes: if that rank has no
     /// processor, or less of the device than this one would have, an own request ends earlier.
-    fn patience(&self, len: u64) -> Duration {
-        if self.hints().aggio_small_reads == Switch::Enable {
+    fn patience(&self, len: u64, hints: &Hints) -> Duration {
+        if hints.aggio_small_reads == Switch::Enable {
             return FRESH;
         }
         let costs = self.cost_of_reads();

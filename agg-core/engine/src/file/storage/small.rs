@@ -5,55 +5,98 @@
 //! read compares its size and the times of its last changes, after a second the bytes are fetched
 //! anew, and a synchronisation, an open and a write through the same handle drop them.
 
-use super::data::Request;
-use super::{File, alike};
+use super::alike;
+use crate::file::request::Request;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
 use aggio_comm::pieces::{Fetch, Look, NodePieces, PIECE, State};
-use aggio_comm::transport::Transport;
 use aggio_config::hints::{Hints, Switch};
 use aggio_plan::plan::cost::Costs;
-use aggio_store::driver::{Outcome, Stamp};
+use aggio_store::driver::{Driver, Outcome, Stamp};
 use aggio_types::memory::Memory;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Larger reads fetch nothing around them.
 const SMALL: u64 = 64 << 10;
 
-/// The pieces of the file that are kept on the node of a rank.
-pub(super) fn pieces(transport: &dyn Transport, lane: u32) -> NodePieces {
-    let ranks = transport.nodes().beside(transport.rank()).count();
-    NodePieces::new(transport.table(), lane, ranks)
+/// The pieces of one file that the ranks of a node keep, and the driver that fetches them.
+pub(in crate::file) struct SmallReads {
+    pub(super) pieces: NodePieces,
+    pub(super) driver: Arc<dyn Driver>,
+    pub(super) counters: Arc<Counters>,
+    /// The costs of requests until some are measured.
+    assumed: Costs,
+    /// Writes are buffered, so that the file does not show all of them.
+    is_buffered: bool,
 }
 
-impl File {
+impl SmallReads {
+    /// Those of a file on a lane of its transport.
+    pub(super) fn new(
+        driver: Arc<dyn Driver>,
+        counters: Arc<Counters>,
+        pieces: NodePieces,
+        assumed: Costs,
+        is_buffered: bool,
+    ) -> Self {
+        Self { pieces, driver, counters, assumed, is_buffered }
+    }
+
+    /// A write changed the file.
+    pub(in crate::file) fn changed(&self) {
+        self.pieces.changed();
+    }
+
+    /// The ranks have synchronised.
+    pub(in crate::file) fn renewed(&self) {
+        self.pieces.renewed();
+    }
+
+    /// This rank uses no pieces any more.
+    pub(in crate::file) fn leave(&self) {
+        self.pieces.leave();
+    }
+
     /// Serves a read from fetched bytes, fetching them for all ranks of the node if necessary;
     /// `None` if the read is to be carried out as it is.
-    pub(super) fn read_small(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
-        let Request { view, position, len, .. } = request;
+    pub(super) fn read(&self, request: &Request, memory: &Memory) -> Option<Outcome> {
+        let Request { view, position, len, hints, .. } = request;
         let is_one_run = || view.is_contiguous_at(*position, *len);
         let is_in_question = *len <= alike::MOST && !request.atomic;
-        if !is_in_question || !self.may_remember(&request.hints) || !is_one_run() {
+        if !is_in_question || !self.may_remember(hints) || !is_one_run() {
             return None;
         }
-        let bytes = self.kept(Extent::new(view.offset_at(*position), *len))?;
+        let bytes = self.kept(Extent::new(view.offset_at(*position), *len), hints)?;
         memory.scatter(0, &bytes);
         Some(Outcome { bytes: *len, result: Ok(()) })
     }
 
-    /// As [`File::read_small`] for one run of bytes that is not read in atomic mode.
-    pub(super) fn read_small_run(&self, buffer: &mut [u8], offset: u64) -> Option<Outcome> {
+    /// As [`SmallReads::read`] for one run of bytes that is not read in atomic mode.
+    pub(super) fn read_run(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        hints: impl FnOnce() -> Arc<Hints>,
+    ) -> Option<Outcome> {
         let len = buffer.len() as u64;
-        if len > alike::MOST || !self.may_remember(&self.hints()) {
+        if len > alike::MOST {
             return None;
         }
-        buffer.copy_from_slice(&self.kept(Extent::new(offset, len))?);
+        let hints = hints();
+        if !self.may_remember(&hints) {
+            return None;
+        }
+        buffer.copy_from_slice(&self.kept(Extent::new(offset, len), &hints)?);
         Some(Outcome { bytes: len, result: Ok(()) })
     }
 
     /// The bytes of an `extent`, not empty, if they are kept by now.
-    fn kept(&self, extent: Extent) -> Option<Vec<u8>> {
-        if extent.len > SMALL { self.read_alike(extent) } else { self.remembered(extent) }
+    fn kept(&self, extent: Extent, hints: &Hints) -> Option<Vec<u8>> {
+        match extent.len > SMALL {
+            true => self.read_alike(extent, hints),
+            false => self.remembered(extent),
+        }
     }
 
     /// The bytes of a small `extent`, not empty, if they are kept by now.
@@ -66,7 +109,7 @@ impl File {
         if range.end > PIECE || extent.end() > size {
             return None;
         }
-        let bytes = match self.small.look(piece, state(stamp), range.clone()) {
+        let bytes = match self.pieces.look(piece, state(stamp), range.clone()) {
             Look::Bytes(bytes) => bytes,
             Look::Fetch(fetch) => self.fetch(fetch, piece, stamp, range)?,
             Look::AsItIs => return None,
@@ -106,19 +149,18 @@ impl File {
 
     /// The cost of reads: measured, or assumed for this file system.
     pub(super) fn cost_of_reads(&self) -> Costs {
-        let assumed = || Costs::assumed(&self.facts.file_system);
-        self.driver.meter().map_or_else(assumed, |meter| meter.reads.figures())
+        self.driver.meter().map_or(self.assumed, |meter| meter.reads.figures())
     }
 
     fn may_remember(&self, hints: &Hints) -> bool {
         let is_slow = || self.cost_of_reads().is_slow();
         let is_wanted = match hints.aggio_small_reads {
             // A result of another rank of the node holds here as well.
-            Switch::Automatic => is_slow() || self.small.are_kept(),
+            Switch::Automatic => is_slow() || self.pieces.are_kept(),
             Switch::Enable => true,
             Switch::Disable => false,
         };
-        is_wanted && self.waiting.is_none()
+        is_wanted && !self.is_buffered
     }
 }
 

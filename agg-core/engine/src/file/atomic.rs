@@ -1,0 +1,115 @@
+//! Atomic mode and its locks: of the node if it has all ranks, else on the file itself.
+
+use aggio_base::{Error, ErrorClass, Extent, Result};
+use aggio_comm::group;
+use aggio_comm::task;
+use aggio_comm::transport::{LockGuard, SharedLocks, Transport};
+use aggio_store::driver::Driver;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Locks on the file itself, which ranks on several hosts share through its file system.
+struct FileLocks(Arc<dyn Driver>);
+
+impl SharedLocks for FileLocks {
+    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+        self.0.try_lock(extent, exclusive)
+    }
+}
+
+/// The ranks that look whether the file has locks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Trial {
+    /// The file can have none that several nodes see.
+    Hopeless,
+    /// This rank tries a lock, `exclusive` or not.
+    Here { exclusive: bool },
+    /// Other ranks try.
+    Elsewhere,
+}
+
+/// Whether atomic mode is on, and its locks, made when it is first turned on.
+#[derive(Default)]
+pub(super) struct AtomicMode {
+    on: AtomicBool,
+    locks: OnceLock<Arc<dyn SharedLocks>>,
+}
+
+impl AtomicMode {
+    /// Whether it is on.
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Acquire)
+    }
+
+    /// Turns it on or off.
+    pub(super) fn set(&self, on: bool) {
+        self.on.store(on, Ordering::Release);
+    }
+
+    /// Makes the locks; all ranks have met before.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` if the ranks are on several hosts and the file has no locks; the same
+    /// on every rank.
+    pub(super) async fn share_locks(
+        &self,
+        transport: &dyn Transport,
+        tag: u32,
+        driver: &Arc<dyn Driver>,
+        trial: Trial,
+    ) -> Result<()> {
+        if transport.size() == 1 || self.locks.get().is_some() {
+            return Ok(());
+        }
+        let locks = match transport.nodes().count() {
+            1 => transport.share_locks(tag).await?,
+            _ => {
+                let locks = FileLocks(Arc::clone(driver));
+                group::agree(transport, tag, trial.run(&locks)).await?;
+                Arc::new(locks)
+            }
+        };
+        self.locks.get_or_init(|| locks);
+        Ok(())
+    }
+
+    /// The locks that a collective call in atomic mode uses.
+    pub(super) fn locks(&self) -> Option<&dyn SharedLocks> {
+        self.locks.get().map(|locks| &**locks)
+    }
+
+    /// Locks `span` for this rank; calls `progress` while it waits.
+    ///
+    /// # Errors
+    /// That of the locks.
+    pub(super) async fn lock(
+        &self,
+        span: Extent,
+        exclusive: bool,
+        progress: impl Fn(),
+    ) -> Result<Box<dyn LockGuard>> {
+        let none = || Error::new(ErrorClass::Intern, "atomic mode without locks");
+        let locks = self.locks.get().ok_or_else(none)?;
+        loop {
+            if let Some(guard) = locks.try_lock(span, exclusive)? {
+                return Ok(guard);
+            }
+            // The lock may be that of a split operation which waits for this rank.
+            progress();
+            task::pause().await;
+        }
+    }
+}
+
+impl Trial {
+    fn run(self, locks: &FileLocks) -> Result<()> {
+        match self {
+            Trial::Hopeless => {
+                let text = "no locks of several nodes on a file that programs exchange in memory";
+                Err(Error::new(ErrorClass::UnsupportedOperation, text))
+            }
+            Trial::Here { exclusive } => locks.try_lock(Extent::new(0, 1), exclusive).map(drop),
+            Trial::Elsewhere => Ok(()),
+        }
+    }
+}
