@@ -1,6 +1,8 @@
 //! Counts of a file's calls, reported when the file is closed.
 
-use super::{Direction, File};
+use super::route::Route;
+use super::storage::Storage;
+use crate::Direction;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::report::{Counters, Of, Summary, Totals};
@@ -8,20 +10,40 @@ use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_config::settings::Report;
 use aggio_store::driver::Outcome;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A data call that has begun.
 #[derive(Clone, Copy)]
 pub(super) struct Begun {
-    operation: &'static str,
+    pub(super) operation: &'static str,
+    pub(super) route: Route,
     direction: Direction,
     /// The start time, if times are taken.
     at: Option<Instant>,
 }
 
-impl File {
-    /// Counts a call that begins.
+/// The account of one open file on this rank.
+pub(super) struct Account {
+    storage: Arc<Storage>,
+    /// The name that the program gave.
+    path: String,
+    /// As the open requested it.
+    report: Report,
+}
+
+impl Account {
+    /// That of a file just opened.
+    pub(super) fn new(storage: Arc<Storage>, path: String, report: Report) -> Self {
+        Self { storage, path, report }
+    }
+
+    /// The name that the program gave.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Counts a call that begins; its route is the fast path until another is chosen.
     pub(super) fn begin(
         &self,
         operation: &'static str,
@@ -35,12 +57,11 @@ impl File {
         if self.report != Report::Off {
             self.storage.counters().take_times();
         }
-        Begun { operation, direction, at: self.storage.counters().now() }
+        Begun { operation, route: Route::FastPath, direction, at: self.storage.counters().now() }
     }
 
-    /// Counts a call, invalidates small reads after a write, and adds the file's context to its
-    /// error.
-    pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
+    /// Counts a call, and invalidates small reads after a write.
+    pub(super) fn end(&self, begun: Begun, outcome: &Outcome) {
         let counters = &**self.storage.counters();
         let bytes = match begun.direction {
             Direction::Read => &counters.bytes_read,
@@ -51,12 +72,11 @@ impl File {
         };
         Counters::add(bytes, outcome.bytes);
         Counters::add_since(&counters.nanoseconds, begun.at);
-        log!(Level::Debug, "{}: {}: {} bytes", self.path, begun.operation, outcome.bytes);
-        outcome.result = outcome.result.map_err(|error| {
+        let (path, operation, route) = (&*self.path, begun.operation, begun.route.name());
+        log!(Level::Debug, "{path}: {operation}: {} bytes, {route}", outcome.bytes);
+        if outcome.result.is_err() {
             Counters::add(&counters.errors, 1);
-            self.context(error, begun.operation)
-        });
-        outcome
+        }
     }
 
     /// Sums the counts of all ranks; rank 0 reports them. Does nothing without a request in the
@@ -65,7 +85,7 @@ impl File {
         if self.report == Report::Off {
             return;
         }
-        let transport = &*self.transport;
+        let transport = &**self.storage.transport();
         let mine = self.totals().to_bytes();
         // Ranks that cannot communicate have already reported that error.
         let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
@@ -84,18 +104,11 @@ impl File {
         totals
     }
 
-    /// Reports this rank's counts of a file that is never closed, if the open requested a report.
-    pub fn report_alone(&self) {
-        if !self.closed.load(Ordering::Acquire) {
-            self.tell_alone();
-        }
-    }
-
     /// Reports this rank's counts, if the open requested a report.
     pub(super) fn tell_alone(&self) {
         let (path, driver) = (&*self.path, self.storage.driver().name());
-        let (ranks, totals) = (self.transport.size(), self.totals());
-        let of = Of::Rank(self.transport.rank());
+        let (ranks, totals) = (self.storage.transport().size(), self.totals());
+        let of = Of::Rank(self.storage.transport().rank());
         Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);
     }
 }

@@ -1,5 +1,6 @@
 //! Access modes: the `amode` argument of an open.
 
+use crate::Direction;
 use aggio_base::error::{Error, ErrorClass, Result};
 
 /// The access mode of an open file, as bits. The values are the engine's own; the layer above
@@ -71,6 +72,31 @@ impl Amode {
             return wrong("SEQUENTIAL goes with RDONLY or WRONLY only");
         }
         Ok(())
+    }
+
+    /// Checks that the mode permits access in this direction.
+    ///
+    /// # Errors
+    /// `Access` for a read, `ReadOnly` for a write that it does not permit.
+    pub(super) fn check_access(self, direction: Direction) -> Result<()> {
+        let (permits, class) = match direction {
+            Direction::Read => (self.is_readable(), ErrorClass::Access),
+            Direction::Write => (self.is_writable(), ErrorClass::ReadOnly),
+        };
+        let refused = || Error::new(class, format!("the file was opened {self}"));
+        if permits { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Checks that the file is accessed through other pointers than the shared one.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` for SEQUENTIAL.
+    pub(super) fn check_not_sequential(self) -> Result<()> {
+        if !self.has(Self::SEQUENTIAL) {
+            return Ok(());
+        }
+        let text = "a file opened SEQUENTIAL is accessed through its shared file pointer only";
+        Err(Error::new(ErrorClass::UnsupportedOperation, text))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Atomic mode and its locks: of the node if it has all ranks, else on the file itself.
 
+use crate::Direction;
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_comm::group;
 use aggio_comm::task;
@@ -78,20 +79,20 @@ impl AtomicMode {
         self.locks.get().map(|locks| &**locks)
     }
 
-    /// Locks `span` for this rank; calls `progress` while it waits.
+    /// Locks `span` for an access of this rank in one direction; calls `progress` while it waits.
     ///
     /// # Errors
     /// That of the locks.
     pub(super) async fn lock(
         &self,
         span: Extent,
-        exclusive: bool,
+        direction: Direction,
         progress: impl Fn(),
     ) -> Result<Box<dyn LockGuard>> {
         let none = || Error::new(ErrorClass::Intern, "atomic mode without locks");
         let locks = self.locks.get().ok_or_else(none)?;
         loop {
-            if let Some(guard) = locks.try_lock(span, exclusive)? {
+            if let Some(guard) = locks.try_lock(span, direction == Direction::Write)? {
                 return Ok(guard);
             }
             // The lock may be that of a split operation which waits for this rank.
@@ -111,5 +112,46 @@ impl Trial {
             Trial::Here { exclusive } => locks.try_lock(Extent::new(0, 1), exclusive).map(drop),
             Trial::Elsewhere => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aggio_comm::task::block_on;
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicU32;
+
+    /// Locks that others hold for so many attempts.
+    struct Busy(AtomicU32);
+
+    struct Guard;
+
+    impl LockGuard for Guard {}
+
+    impl SharedLocks for Busy {
+        fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
+            assert!(exclusive && extent == Extent::new(5, 10));
+            let is_free = self.0.load(Ordering::Relaxed) == 0;
+            self.0.store(self.0.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+            Ok(is_free.then(|| Box::new(Guard) as Box<dyn LockGuard>))
+        }
+    }
+
+    #[test]
+    fn other_work_proceeds_while_a_rank_waits_for_a_lock() {
+        let (mode, turns) = (AtomicMode::default(), Cell::new(0));
+        let count = || turns.set(turns.get() + 1);
+        let lock = |mode: &AtomicMode| {
+            let lock = mode.lock(Extent::new(5, 10), Direction::Write, count);
+            block_on(lock, |_| {}).map(drop)
+        };
+        assert_eq!(lock(&mode).expect_err("no locks").class(), ErrorClass::Intern);
+        assert!(mode.locks().is_none() && !mode.is_on());
+        mode.locks.get_or_init(|| Arc::new(Busy(AtomicU32::new(3))));
+        lock(&mode).expect("a lock");
+        assert_eq!(turns.get(), 3);
+        mode.set(true);
+        assert!(mode.locks().is_some() && mode.is_on());
     }
 }

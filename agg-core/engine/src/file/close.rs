@@ -1,11 +1,12 @@
 //! Closing and deleting.
 
-use super::agreement::{Kind, Words, from_rank, meet, meet_with_news};
-use super::{File, is_of_messages};
+use super::agreement::{Kind, from_rank, meet, meet_with_news};
+use super::set_conversion::SetConversion;
+use super::settling::SettlingFlush;
+use super::{Amode, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl File {
     /// Closes the file; collective. The file is closed afterwards even on error.
@@ -14,24 +15,24 @@ impl File {
     /// The system's error from any rank's close, on every rank; `Io` if a split operation was still
     /// active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (flush, tags, seal) = (self.settling_flush(), self.tags.next(), self.tags.next());
+        let (flush, tags, seal) = (SettlingFlush::new(&self), self.tags.next(), self.tags.next());
         let last = self.tags.next();
         Box::pin(async move {
             let closed = async {
                 let local = self.split.end_unfinished().await;
-                let flushed = self.settle_and_flush(flush).await;
+                let flushed = flush.run().await;
                 let flushed = flushed.map_err(|error| self.write_behind.save_or_lose(error));
                 self.write_behind.stop_answering();
                 let local = local.and(flushed);
-                if self.closed.swap(true, Ordering::AcqRel) {
+                if !self.lifecycle.end() {
                     // On every rank: none has closed it without the others.
                     let text = "the file has been closed before";
                     return Err(Error::new(ErrorClass::File, text));
                 }
-                let sealing = self.sealing();
+                let sealing = SetConversion::request(&**self.driver());
                 self.storage.small().leave();
-                let local = local.and(self.close_driver());
-                let is_open = self.offers && self.driver().completes_at_close();
+                let local = local.and(self.lifecycle.close_here(&**self.driver()));
+                let is_open = self.lifecycle.completes(&**self.driver());
                 let met =
                     meet_with_news(&*self.transport, &tags, Kind::Close, sealing, local, is_open);
                 let (agreed, completes) = match met.await {
@@ -41,14 +42,14 @@ impl File {
                 // No rank sends flush requests any more.
                 self.write_behind.stop_serving_nodes();
                 self.write_behind.withdraw();
-                let closed = self.close_last(&agreed);
+                let closed = self.lifecycle.close_last(&**self.driver(), &agreed);
                 let agreed = if completes {
                     meet(&*self.transport, &last, Kind::Close, [0; 4], closed).await.and(agreed)
                 } else {
                     // No rank completes the file in its last close, so there is no further error.
                     agreed
                 };
-                let deleted = if self.is_deleted_on_close() {
+                let deleted = if self.amode().has(Amode::DELETE_ON_CLOSE) {
                     from_rank(&*self.transport, &tags, self.leader, || {
                         self.delete_here().map(|()| [0; 4])
                     })
@@ -58,45 +59,18 @@ impl File {
                     Ok(())
                 };
                 let sealed = match &agreed {
-                    Ok(told) if !self.is_deleted_on_close() => self.seal(told, &seal).await,
+                    Ok(told) if !self.amode().has(Amode::DELETE_ON_CLOSE) => {
+                        self.conversion.seal(told, &seal).await
+                    }
                     _ => Ok(None),
                 };
                 let told = sealed.as_ref().ok().and_then(|told| told.as_deref());
-                self.report(&tags, told).await;
-                self.leave_lane(&agreed);
+                self.account.report(&tags, told).await;
+                self.lifecycle.leave_lane(&agreed);
                 agreed.map(drop).and(deleted).and(sealed.map(drop))
             };
             closed.await.map_err(|error| self.context(error, "MPI_File_close"))
         })
-    }
-
-    /// No rank needs the file of this one any more.
-    fn close_last(&self, agreed: &Result<Vec<Words>>) -> Result<()> {
-        if agreed.as_ref().err().is_some_and(is_of_messages) {
-            self.driver().close_incomplete()
-        } else if self.offers {
-            self.driver().close()
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Releases the file's message tags, if all ranks are known to have closed it.
-    fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
-        let in_order = !agreed.as_ref().err().is_some_and(is_of_messages);
-        let lane = self.lane.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(lane) = lane.filter(|_| in_order) {
-            lane.release();
-        }
-    }
-
-    /// Closes the file of this rank; others that have not come to their close may still take it.
-    fn close_driver(&self) -> Result<()> {
-        match (self.cut_off.load(Ordering::Relaxed), self.offers) {
-            (true, _) => self.driver().close_incomplete(),
-            (false, true) => self.driver().close_but_offer(),
-            (false, false) => self.driver().close(),
-        }
     }
 
     /// Closes the file on this rank without messages to the others, as at the end of a program that
@@ -105,24 +79,22 @@ impl File {
     /// # Errors
     /// The system's error from this rank's close.
     pub fn abandon(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) {
+        if !self.lifecycle.end() {
             return Ok(());
         }
         self.split.stop();
-        let becomes_a_set = self.stays_because_it_was_open();
+        let becomes_a_set = self.conversion.stays_because_it_was_open(&**self.driver());
         self.write_behind.stop_answering();
         let drained = self.write_behind.drain();
         self.write_behind.stop_serving_nodes();
-        self.tell_alone();
+        self.account.tell_alone();
         let drained = drained.map_err(|error| self.write_behind.lose(error));
         self.write_behind.withdraw();
-        let closed = match self.cut_off.load(Ordering::Relaxed) {
-            true => self.driver().close_incomplete(),
-            false => self.driver().close(),
-        };
+        let closed = self.lifecycle.close_alone(&**self.driver());
         let closed = drained.and(closed);
-        let closed = closed.and(if becomes_a_set { self.drain_logs() } else { Ok(()) });
-        let deletes = self.is_deleted_on_close() && self.transport.rank() == self.leader;
+        let closed = closed.and(if becomes_a_set { self.conversion.drain_logs() } else { Ok(()) });
+        let deletes =
+            self.amode().has(Amode::DELETE_ON_CLOSE) && self.transport.rank() == self.leader;
         let deleted = if deletes { self.delete_here() } else { Ok(()) };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
     }
@@ -137,7 +109,7 @@ impl File {
             // Staged bytes in a directory would survive, but users may not find them there.
             return self.store_staged().map_err(|error| self.context(error, "MPI_Abort"));
         }
-        if self.closed.load(Ordering::Acquire) {
+        if !self.lifecycle.is_open() {
             return Ok(());
         }
         self.write_behind.rescue().map_err(|error| self.context(error, "MPI_Abort"))
@@ -148,8 +120,21 @@ impl File {
     /// # Errors
     /// The system's error.
     pub fn store_staged(&self) -> Result<()> {
-        let is_open = self.storage.reach().facts.is_staged && !self.closed.load(Ordering::Acquire);
+        let is_open = self.storage.reach().facts.is_staged && self.lifecycle.is_open();
         if is_open { self.driver().sync() } else { Ok(()) }
+    }
+
+    /// Reports this rank's counts of a file that is never closed, if the open requested a report.
+    pub fn report_alone(&self) {
+        if self.lifecycle.is_open() {
+            self.account.tell_alone();
+        }
+    }
+
+    /// Why no set of files was made of this file, which one was asked for, and the cure; on one
+    /// rank, once the file is closed. One line, for the end of the program.
+    pub fn no_set(&self) -> Option<&str> {
+        self.conversion.no_set()
     }
 
     fn delete_here(&self) -> Result<()> {

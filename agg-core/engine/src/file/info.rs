@@ -8,6 +8,7 @@ use aggio_base::log::{self, Level};
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
+use aggio_comm::transport::Transport;
 use aggio_config::hints::{Hints, InForce};
 use aggio_store::driver::Striped;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,19 +34,19 @@ impl AgreedHints {
     /// meeting, with the digests in word `place`.
     pub(super) async fn agree(
         self,
-        file: &File,
+        transport: &dyn Transport,
         all: &[Words],
         place: usize,
         tags: &TagBlock,
+        path: &str,
     ) -> Result<Self> {
         let Some(other) = all.iter().position(|words| words[place] != all[0][place]) else {
             return Ok(self);
         };
-        let transport = &*file.transport;
         let values = self.hints.must_agree();
         let values = group::bcast(transport, tags.tag(4), 0, values).await?;
         let tells = transport.rank() == other;
-        Ok(self.adopting(&values, transport.size(), tells, &file.path))
+        Ok(self.adopting(&values, transport.size(), tells, path))
     }
 
     /// With a value that the engine had to choose.
@@ -89,13 +90,13 @@ impl File {
         complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
-        let hints = self.changed_hints(info, complaints);
+        let hints = self.views.changed_hints(info, complaints);
         Box::pin(async move {
             let set = async {
                 let words = [hints.digest, 0, 0, 0];
-                let checked = file.check_open();
+                let checked = file.lifecycle.check_open();
                 let all = meet(&*file.transport, &tags, Kind::SetInfo, words, checked).await?;
-                let hints = hints.agree(&file, &all, 0, &tags).await?;
+                let hints = hints.agree(&*file.transport, &all, 0, &tags, file.path()).await?;
                 file.take_agreed(hints);
                 Ok(())
             };
@@ -136,20 +137,12 @@ impl File {
 
     /// The hints in force.
     pub fn hints(&self) -> Arc<Hints> {
-        self.state().hints.hints.clone()
+        self.views.hints()
     }
 
-    pub(super) fn changed_hints(
-        &self,
-        info: &[(String, String)],
-        complaints: &mut Diagnostics,
-    ) -> AgreedHints {
-        let old = self.wished_hints();
-        if info.is_empty() {
-            return old;
-        }
-        let mut hints = (*old.hints).clone();
-        hints.update(info, complaints);
-        AgreedHints::new(hints, self.transport.size())
+    /// All ranks have agreed on these hints.
+    pub(super) fn take_agreed(&self, hints: AgreedHints) {
+        self.views.take_agreed(hints);
+        self.write_behind.set_hints(&self.hints());
     }
 }

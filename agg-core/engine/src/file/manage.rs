@@ -1,8 +1,8 @@
 //! Size, storage, durability and consistency of an open file.
 
 use super::agreement::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
-use super::atomic::Trial;
-use super::{Amode, Direction, File};
+use super::settling::SettlingFlush;
+use super::{Direction, File};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ impl File {
         operation: &'static str,
         size: i64,
     ) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
         Box::pin(async move {
             let resized = async {
-                let flushed = file.settle_and_flush(flush).await;
+                let flushed = flush.run().await;
                 let checked = file.check_resize(size).and(flushed);
                 let words = [size.cast_unsigned(), 0, 0, 0];
                 let all = meet(&*file.transport, &tags, kind, words, checked).await?;
@@ -64,9 +64,9 @@ impl File {
     }
 
     fn check_resize(&self, size: i64) -> Result<()> {
-        self.check_open()?;
-        self.check_not_sequential()?;
-        self.check_writable()?;
+        self.lifecycle.check_open()?;
+        self.views.amode().check_not_sequential()?;
+        self.views.amode().check_access(Direction::Write)?;
         if size < 0 {
             return Err(Error::new(ErrorClass::Arg, format!("size {size} is negative")));
         }
@@ -78,8 +78,10 @@ impl File {
     /// # Errors
     /// The file system's error.
     pub fn size(&self) -> Result<u64> {
-        let drained =
-            self.check_open().and_then(|()| self.write_behind.settle_own(Direction::Read, None));
+        let drained = self
+            .lifecycle
+            .check_open()
+            .and_then(|()| self.write_behind.settle_own(Direction::Read, None));
         let size = drained.and_then(|()| self.driver().size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
@@ -89,10 +91,11 @@ impl File {
     /// # Errors
     /// The file system's error on any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
         Box::pin(async move {
-            let flushed = file.settle_and_flush(flush).await;
-            let synced = file.check_open().and(flushed).and_then(|()| file.storage.sync());
+            let flushed = flush.run().await;
+            let synced =
+                file.lifecycle.check_open().and(flushed).and_then(|()| file.storage.sync());
             let synced = async {
                 let (transport, news) = (&*file.transport, file.storage.format().has_news());
                 let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news).await;
@@ -123,17 +126,20 @@ impl File {
     /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
         Box::pin(async move {
             let set = async {
-                let flushed = file.settle_and_flush(flush).await;
+                let flushed = flush.run().await;
                 let (words, checked) =
-                    ([u64::from(atomic), 0, 0, 0], file.check_open().and(flushed));
+                    ([u64::from(atomic), 0, 0, 0], file.lifecycle.check_open().and(flushed));
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the flag")?;
                 match atomic {
                     true => {
-                        let (transport, trial) = (&*file.transport, file.lock_trial());
+                        let (transport, trial) = (
+                            &*file.transport,
+                            file.storage.lock_trial(file.views.amode().is_writable()),
+                        );
                         file.atomic.share_locks(transport, tags.tag(3), file.driver(), trial).await
                     }
                     false => Ok(()),
@@ -143,17 +149,6 @@ impl File {
             file.atomic.set(atomic);
             Ok(())
         })
-    }
-
-    /// Where ranks look whether the file has locks: those that are sure to see it.
-    fn lock_trial(&self) -> Trial {
-        let is_by_node =
-            self.storage.reach().facts.is_by_node && self.transport.nodes().count() > 1;
-        match self.storage.reach().aggregators.contains(&self.transport.rank()) {
-            _ if is_by_node => Trial::Hopeless,
-            true => Trial::Here { exclusive: self.amode.is_writable() },
-            false => Trial::Elsewhere,
-        }
     }
 
     /// Makes other ranks store their buffered writes, before this rank alone reads the file's size.
@@ -168,10 +163,5 @@ impl File {
     /// Whether atomic mode is on.
     pub fn atomicity(&self) -> bool {
         self.atomic.is_on()
-    }
-
-    /// Whether the file is deleted when it is closed.
-    pub(super) fn is_deleted_on_close(&self) -> bool {
-        self.amode.has(Amode::DELETE_ON_CLOSE)
     }
 }

@@ -35,6 +35,11 @@ impl Request {
         self.len > SMALL && !self.atomic
     }
 
+    /// The length in etypes of the view, of which it is a whole number.
+    pub(super) fn etypes(&self) -> u64 {
+        self.len.checked_div(self.view.etype_size()).unwrap_or(0)
+    }
+
     /// The file bytes from the first to the last.
     pub(super) fn span(&self) -> Extent {
         if self.len == 0 { Extent::default() } else { self.view.span(self.position, self.len) }

@@ -1,16 +1,14 @@
 //! Setting the view of a file.
 
 use super::agreement::{Kind, from_rank, meet_with_news, step};
-use super::deferred_views::DeferredViews;
 use super::info::{AgreedHints, digest};
-use super::pointers::byte_of;
 use super::{Amode, File};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::report::Counters;
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
-use aggio_comm::transport::POINTERS;
 use aggio_types::view::View;
 use std::sync::Arc;
 
@@ -42,8 +40,8 @@ impl File {
         complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
-        let hints = self.changed_hints(info, complaints);
-        let alone = self.takes_turn();
+        let hints = self.views.changed_hints(info, complaints);
+        let alone = self.views.takes_turn(self.buffers_writes(), self.atomic.is_on());
         Box::pin(async move {
             let set = match alone {
                 true => file
@@ -62,8 +60,9 @@ impl File {
         hints: AgreedHints,
         tags: &TagBlock,
     ) -> Result<()> {
-        let checked = self.check_open().and_then(|()| self.check_displacement(displacement));
-        let moved = self.state().turns.moved();
+        let checked =
+            self.lifecycle.check_open().and_then(|()| self.check_displacement(displacement));
+        let moved = self.views.shared_moved();
         let (words, checked) = match (&view, checked) {
             (Ok(view), Ok(())) => {
                 ([digest(view.representation()), hints.digest, displacement as u64, moved], Ok(()))
@@ -89,9 +88,9 @@ impl File {
             return Err(Error::new(ErrorClass::NotSame, text));
         }
         let mut view = view?;
-        let hints = hints.agree(self, &all, 1, tags).await?;
+        let hints = hints.agree(transport, &all, 1, tags, self.path()).await?;
         if displacement == Displacement::Current {
-            let moved = self.moved_to_current(&view);
+            let moved = self.views.moved_to_current(&view);
             let local = moved.as_ref().map(drop).map_err(Clone::clone);
             group::agree(&*self.transport, tags.tag(3), local).await?;
             view = moved?;
@@ -100,38 +99,31 @@ impl File {
         let moved = all.iter().fold(0, |all, words| all | words[3]);
         if displacement == Displacement::Current || moved != 0 {
             from_rank(&*self.transport, tags, self.leader, || {
-                let shared = self.shared_pointer()?;
-                let dirty = |number: &u32| moved >> number & 1 == 1 || *number == 0;
-                (0..POINTERS).filter(dirty).try_for_each(|number| shared.store(number, 0))?;
-                Ok([0; 4])
+                self.views.reset_shared(moved).map(|()| [0; 4])
             })
             .await?;
         }
-        let mut state = self.state();
-        state.view = Arc::new(view);
-        state.individual = 0;
-        state.turns = DeferredViews::default();
-        state.hints = hints;
-        drop(state);
+        self.views.set(view, hints);
+        self.write_behind.set_hints(&self.hints());
+        Ok(())
+    }
+
+    /// Sets this rank's view. An error in it is the error of this rank alone.
+    fn set_view_alone(&self, view: Result<View>, hints: AgreedHints) -> Result<()> {
+        let view = self.lifecycle.check_open().and(view);
+        Counters::add(&self.counters().views_alone, 1);
+        self.views.set_alone(view, hints, !self.write_behind.is_on(), self.path())?;
         self.write_behind.set_hints(&self.hints());
         Ok(())
     }
 
     /// SEQUENTIAL files have views at the current place only, other files never (MPI-4.1, 14.3).
     fn check_displacement(&self, displacement: Displacement) -> Result<()> {
-        let sequential = self.amode.has(Amode::SEQUENTIAL);
+        let sequential = self.views.amode().has(Amode::SEQUENTIAL);
         if sequential == (displacement == Displacement::Current) {
             return Ok(());
         }
         let text = "MPI_DISPLACEMENT_CURRENT goes with files opened SEQUENTIAL, and only with them";
         Err(Error::new(ErrorClass::Arg, text))
-    }
-
-    /// `view` from the byte on that the shared file pointer is at.
-    fn moved_to_current(&self, view: &View) -> Result<View> {
-        let etypes = u64::try_from(self.position_of_all()?).unwrap_or(0);
-        let byte = byte_of(&self.view(), etypes)?;
-        let (etype, filetype) = (view.etype().clone(), view.filetype().clone());
-        View::new(byte, etype, filetype, view.representation().clone(), self.amode.is_writable())
     }
 }

@@ -9,6 +9,7 @@ mod small;
 pub(super) use format::FormatTracker;
 pub(super) use small::SmallReads;
 
+use super::atomic::Trial;
 use super::convert::Stream;
 use super::request::Request;
 use crate::Direction;
@@ -108,6 +109,17 @@ impl Storage {
     /// How the ranks reach the file.
     pub(super) fn reach(&self) -> &Reach {
         &self.reach
+    }
+
+    /// Where ranks look whether the file has locks, `exclusive` ones or not: those that are sure to
+    /// see it.
+    pub(super) fn lock_trial(&self, exclusive: bool) -> Trial {
+        let is_by_node = self.reach.facts.is_by_node && self.transport.nodes().count() > 1;
+        match self.reach.aggregators.contains(&self.transport.rank()) {
+            _ if is_by_node => Trial::Hopeless,
+            true => Trial::Here { exclusive },
+            false => Trial::Elsewhere,
+        }
     }
 
     /// The file's format as far as it is known.

@@ -138,7 +138,7 @@ impl WriteBehind {
             lacks_room,
             was_asked: waiting.was_asked,
             costs_more,
-            has_independent: self.asks.is_some() && !waiting.alone.is_empty(),
+            has_independent: self.requests.reach_nodes() && !waiting.alone.is_empty(),
             ..vote
         }
     }

@@ -7,6 +7,8 @@
 use super::WriteBehind;
 use crate::Direction;
 use crate::file::request::Request;
+use aggio_base::error::Result;
+use aggio_base::extent::Extent;
 use aggio_store::driver::Outcome;
 
 impl WriteBehind {
@@ -32,20 +34,20 @@ impl WriteBehind {
         let waiting = buffer.lock();
         let with_others = waiting.pending.bytes() > 0 && waiting.flying.is_none();
         // Ranks of other nodes send requests only for extents of collective writes.
-        let with_others = with_others && (self.asks.is_none() || !waiting.hull.is_empty());
+        let with_others = with_others && (!self.requests.reach_nodes() || !waiting.hull.is_empty());
         with_others && waiting.hull.intersect(last).is_empty()
     }
 
     /// Buffers an independent write that joins others.
-    pub(in crate::file) fn keep_independent(&self, request: Request) -> Outcome {
-        let span = request.span();
+    pub(in crate::file) fn keep_independent(&self, request: Result<Request>) -> Outcome {
+        let span = request.as_ref().map_or(Extent::default(), Request::span);
         if let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) {
             let mut waiting = buffer.lock();
             // Before buffering, so that a rank that learns of this write finds its extent.
             waiting.alone = waiting.alone.hull(span);
             holders.set_alone(waiting.alone);
         }
-        let kept = self.keep(Ok(request), false);
+        let kept = self.keep(request, false);
         if let (Err(_), Some(buffer)) = (&kept.result, &self.buffer) {
             buffer.tell(&mut buffer.lock());
         }

@@ -9,7 +9,6 @@
 //! itself, unless it has to see them.
 
 mod answer;
-mod ask;
 mod buffer;
 mod collective;
 mod flight;
@@ -17,6 +16,7 @@ mod flush;
 mod header;
 mod open_files;
 mod overlaps;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod vote;
@@ -42,6 +42,7 @@ use aggio_staging::write_behind::Waiting;
 use aggio_store::driver::Outcome;
 use answer::Answering;
 use buffer::Buffer;
+use requests::FlushRequests;
 use std::sync::Arc;
 
 /// The terms on which writes of a file are buffered; the same on all ranks.
@@ -64,7 +65,7 @@ pub(crate) struct WriteBehind {
     handle: Handle,
     /// On all ranks or on none.
     buffer: Option<Arc<Buffer>>,
-    asks: Option<NodeAsks>,
+    requests: FlushRequests,
     answering: Answering,
 }
 
@@ -82,7 +83,8 @@ impl WriteBehind {
             let path = handle.path().to_owned();
             Arc::new(Buffer::new(storage.clone(), holders, hints.clone(), &path))
         });
-        Self { storage, split, handle, buffer, asks, answering: Answering::new(workers) }
+        let requests = FlushRequests::new(storage.clone(), split.clone(), asks);
+        Self { storage, split, handle, buffer, requests, answering: Answering::new(workers) }
     }
 
     /// Registers the handle, if writes of any handle may be buffered.
@@ -223,6 +225,66 @@ impl WriteBehind {
         self.buffer.as_ref().map_or(Ok(()), |buffer| buffer.settle(direction, span))
     }
 
+    /// Makes other ranks store their buffered writes of this file before this rank alone reads
+    /// `span` (the entire file and its size if `None`) or writes.
+    ///
+    /// # Errors
+    /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
+    pub(super) async fn ask(&self, direction: Direction, span: Option<Extent>) -> Result<()> {
+        if !self.handle.somebody_buffers() {
+            return Ok(());
+        }
+        let span = span.filter(|_| direction == Direction::Read);
+        self.request_flush(span).await?;
+        if self.buffers_alone() {
+            return Ok(());
+        }
+        for other in self.others() {
+            other.request_flush(span).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether no rank has buffered writes, through whichever handle of this process: a call needs
+    /// no flush.
+    pub(super) fn is_idle(&self) -> bool {
+        if !self.handle.somebody_buffers() || !self.is_on() && self.others().is_empty() {
+            return true;
+        }
+        let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) else {
+            return false;
+        };
+        if !self.buffers_alone() || holders.count() > 0 || buffer.is_ahead() {
+            return false;
+        }
+        let waiting = buffer.lock();
+        waiting.is_idle() && (!self.requests.reach_nodes() || waiting.hull.is_empty())
+    }
+
+    async fn request_flush(&self, span: Option<Extent>) -> Result<()> {
+        match &self.buffer {
+            Some(buffer) => self.requests.send(buffer, span).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a worker that answers flush requests of other ranks, once writes are buffered.
+    fn answer_others(&self) {
+        if let Some(buffer) = &self.buffer {
+            self.answering.start(buffer);
+        }
+    }
+
+    /// No worker looks at this file any more when this returns.
+    pub(super) fn stop_answering(&self) {
+        self.answering.stop();
+    }
+
+    /// No thread of this rank serves other nodes any more when this returns.
+    pub(super) fn stop_serving_nodes(&self) {
+        self.requests.stop_serving_nodes();
+    }
+
     /// Writes out the buffered writes of this rank, without the others.
     ///
     /// # Errors
@@ -262,14 +324,14 @@ impl WriteBehind {
             let waiting = buffer.lock();
             (waiting.bytes(), waiting.hull)
         };
-        let elsewhere = self.asks.is_some() && !hull.is_empty();
+        let elsewhere = self.requests.reach_nodes() && !hull.is_empty();
         let others = self.holders().filter(|holders| holders.count() > 0 || elsewhere);
         if held == 0 && others.is_none() {
             return Ok(());
         }
         let stored = buffer.drain_but_last();
         match (self.is_shared(), others) {
-            (true, Some(holders)) => self.hurry(holders).and(stored),
+            (true, Some(holders)) => self.requests.hurry(buffer, holders).and(stored),
             (true, None) => stored,
             (false, _) if self.transport().size() == 1 => stored.and_then(|()| buffer.drain()),
             (false, _) => stored.and_then(|()| {

@@ -1,11 +1,16 @@
 //! The steps of an open: the order in which ranks open the file, and agreement on the result.
 
+mod lane;
+mod open;
+mod openers;
+mod result;
+mod terms;
+mod write_behind;
+
+pub use open::{OpenRequest, Stages};
+
+use super::Amode;
 use super::info::AgreedHints;
-use super::lane::FileLane;
-use super::open::OpenRequest;
-use super::open_request::OpenTerms;
-use super::open_result::{self, Found, OpenResult};
-use super::{Amode, deferred};
 use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::log;
@@ -16,58 +21,58 @@ use aggio_comm::transport::Transport;
 use aggio_config::hints::{Drain, Origin, Switch};
 use aggio_plan::plan::aggregators;
 use aggio_store::driver::{self, Driver, Facts, OpenHow, Staging, Striped, Striping};
+use lane::FileLane;
+use result::{Found, OpenResult};
 use std::sync::Arc;
+use terms::OpenTerms;
 
 /// The steps of an open, as tags of its block.
-pub(super) mod step {
-    pub(in super::super) const WISHES: u32 = 0;
-    pub(in super::super) const NEWS: u32 = 1;
-    pub(in super::super) const SEERS: u32 = 2;
-    pub(in super::super) const FOUND: u32 = 3;
-    pub(in super::super) const OPENED: u32 = 4;
-    pub(in super::super) const BLIND: u32 = 5;
-    pub(in super::super) const NODES: u32 = 6;
-    pub(in super::super) const CONNECTED: u32 = 7;
+mod step {
+    pub(super) const TERMS: u32 = 0;
+    pub(super) const RESULT: u32 = 1;
+    pub(super) const SEERS: u32 = 2;
+    pub(super) const FOUND: u32 = 3;
+    pub(super) const OPENED: u32 = 4;
+    pub(super) const BLIND: u32 = 5;
+    pub(super) const NODES: u32 = 6;
+    pub(super) const CONNECTED: u32 = 7;
 }
 
 /// An open in progress, on this rank.
-pub(super) struct Opening<'a> {
-    pub(super) engine: &'a Arc<Engine>,
-    pub(super) transport: &'a Arc<dyn Transport>,
-    pub(super) tags: &'a TagBlock,
-    pub(super) request: &'a OpenRequest,
-    pub(super) hints: AgreedHints,
+struct Opening<'a> {
+    engine: &'a Arc<Engine>,
+    transport: &'a Arc<dyn Transport>,
+    tags: &'a TagBlock,
+    request: &'a OpenRequest,
+    hints: AgreedHints,
 }
 
 /// The file on a rank that has opened it.
 #[derive(Default)]
-pub(super) struct Here {
-    pub(super) driver: Option<Arc<dyn Driver>>,
+struct Here {
+    driver: Option<Arc<dyn Driver>>,
     /// Other ranks of the node may take it.
-    pub(super) offers: bool,
+    offers: bool,
 }
 
 /// State shared by the ranks once the file is open.
-pub(super) struct Opened {
-    pub(super) here: Here,
-    pub(super) found: Found,
-    pub(super) leader: usize,
-    pub(super) aggregators: Vec<usize>,
-    pub(super) openers: Vec<usize>,
+struct Opened {
+    here: Here,
+    found: Found,
+    leader: usize,
+    aggregators: Vec<usize>,
+    openers: Vec<usize>,
 }
 
 impl Opening<'_> {
-    pub(super) fn rank(&self) -> usize {
+    fn rank(&self) -> usize {
         self.transport.rank()
     }
 
     /// Rank 0's step before the others: opens (and creates) the file, unless an argument or a hint
     /// is wrong, and gives it a lane.
-    pub(super) fn first(
-        &self,
-        wishes: Option<OpenTerms>,
-    ) -> Result<(Here, Option<FileLane>, OpenResult)> {
-        let other = wishes.map_or(Ok(None), OpenTerms::check)?;
+    fn first(&self, terms: Option<OpenTerms>) -> Result<(Here, Option<FileLane>, OpenResult)> {
+        let other = terms.map_or(Ok(None), OpenTerms::check)?;
         let hints = &*self.hints.hints;
         let names_aggregators = hints.origin("cb_config_list") != Some(Origin::Default);
         self.choose_aggregators(names_aggregators)?;
@@ -82,16 +87,16 @@ impl Opening<'_> {
             Err(error) if deferred && self.may_be_blind(&error) => (None, Err(error.with_rank(0))),
             Err(error) => return Err(error),
         };
-        let (place, home) = FileLane::choose(self.transport);
+        let (place, lane) = FileLane::choose(self.transport);
         let mut here = Here { driver, offers: false };
-        if let (Some(home), Ok(found)) = (&home, &found) {
-            home.start_at(found.start, hints)?;
-            here.offer(home, deferred);
+        if let (Some(lane), Ok(found)) = (&lane, &found) {
+            lane.start_at(found.start, hints)?;
+            here.offer(lane, deferred);
         }
         let hints = other.map(|rank| (rank, hints.must_agree()));
         let report = self.request.report;
-        let news = OpenResult { found, deferred, place, report, names_aggregators, hints };
-        Ok((here, home, news))
+        let result = OpenResult { found, deferred, place, report, names_aggregators, hints };
+        Ok((here, lane, result))
     }
 
     /// Opens the file before the other ranks.
@@ -124,48 +129,48 @@ impl Opening<'_> {
     }
 
     /// Opens the file on the other ranks that are to open it. If one of them fails, none keeps it.
-    pub(super) async fn everywhere(
+    async fn everywhere(
         &self,
-        news: &OpenResult,
-        home: &FileLane,
+        result: &OpenResult,
+        lane: &FileLane,
         mut here: Here,
     ) -> Result<Opened> {
         let (nodes, rank) = (self.transport.nodes(), self.rank());
-        let mut aggregators = self.choose_aggregators(news.names_aggregators)?;
-        let (leader, found) = match &news.found {
+        let mut aggregators = self.choose_aggregators(result.names_aggregators)?;
+        let (leader, found) = match &result.found {
             Ok(found) => (0, found.clone()),
             Err(error) => {
-                let named = news.names_aggregators.then_some(&*aggregators);
-                self.search(named, home, &mut here, error).await?
+                let named = result.names_aggregators.then_some(&*aggregators);
+                self.search(named, lane, &mut here, error).await?
             }
         };
         let mut wanted = aggregators.clone();
         let for_all = found.facts.has_logs || found.facts.is_staged;
-        if found.facts.is_by_node || for_all && !news.names_aggregators {
+        if found.facts.is_by_node || for_all && !result.names_aggregators {
             // All ranks write logs of their own there: each node is asked whether it sees the
             // directory. Or each node has memory of its own, and takes part until all have closed.
             wanted
                 .extend((0..self.transport.size()).filter(|one| nodes.first_beside(*one) == *one));
         }
-        let mut openers = deferred::openers(nodes, leader, &wanted);
+        let mut openers = openers::openers(nodes, leader, &wanted);
         let mut local = Ok(());
-        if news.found.is_err() || home.is_new {
-            local = home.start_at(found.start, &self.hints.hints);
+        if result.found.is_err() || lane.is_new {
+            local = lane.start_at(found.start, &self.hints.hints);
         }
-        let opens = !news.deferred || openers.contains(&rank);
+        let opens = !result.deferred || openers.contains(&rank);
         if opens && here.driver.is_none() {
             match self.open_here(&self.how(false)) {
                 Ok(driver) => here.driver = Some(driver),
                 Err(error) => local = local.and(Err(error)),
             }
         }
-        here.offer(home, news.deferred);
-        let others = openers.len() > 1 || !news.deferred && self.transport.size() > 1;
-        if others || home.is_new || leader != 0 {
-            let may_drop = news.deferred && !news.names_aggregators;
+        here.offer(lane, result.deferred);
+        let others = openers.len() > 1 || !result.deferred && self.transport.size() > 1;
+        if others || lane.is_new || leader != 0 {
+            let may_drop = result.deferred && !result.names_aggregators;
             match self.agree(local, may_drop).await {
                 Ok(blind) => {
-                    deferred::leave_out(nodes, &blind, leader, &mut aggregators);
+                    openers::leave_out(nodes, &blind, leader, &mut aggregators);
                     openers.retain(|opener| !blind.contains(opener));
                 }
                 Err(error) => {
@@ -182,20 +187,20 @@ impl Opening<'_> {
     async fn search(
         &self,
         named: Option<&[usize]>,
-        home: &FileLane,
+        lane: &FileLane,
         here: &mut Here,
         error: &Error,
     ) -> Result<(usize, Found)> {
         let transport = &**self.transport;
-        let candidate = deferred::is_candidate(transport.nodes(), named, self.rank());
+        let candidate = openers::is_candidate(transport.nodes(), named, self.rank());
         let sees = candidate && self.engine.drivers().is_in_sight(&self.how(true));
         let tag = self.tags.tag(step::SEERS);
-        let leader = deferred::lowest_seer(transport, tag, sees).await?;
+        let leader = openers::lowest_seer(transport, tag, sees).await?;
         let leader = leader.ok_or_else(|| error.clone())?;
-        let found = open_result::tell_all(transport, self.tags.tag(step::FOUND), leader, || {
+        let found = result::tell_all(transport, self.tags.tag(step::FOUND), leader, || {
             let (driver, found) = self.lead()?;
             here.driver = Some(driver);
-            here.offer(home, true);
+            here.offer(lane, true);
             Ok(found)
         });
         Ok((leader, found.await?))
@@ -213,7 +218,7 @@ impl Opening<'_> {
                     Err(error) if drops(&error) => Ok(false),
                     local => local.map(|()| true),
                 };
-                deferred::blind_ranks(transport, self.tags.tag(step::BLIND), mine).await
+                openers::blind_ranks(transport, self.tags.tag(step::BLIND), mine).await
             }
             Err(error) => Err(error),
         }
@@ -234,7 +239,7 @@ impl Opening<'_> {
     }
 
     /// How this rank opens the file; the `first` one creates it.
-    pub(super) fn how(&self, first: bool) -> OpenHow {
+    fn how(&self, first: bool) -> OpenHow {
         let OpenRequest { path, amode, .. } = self.request;
         let hints = &*self.hints.hints;
         OpenHow {
@@ -285,9 +290,9 @@ impl Opening<'_> {
 
 impl Here {
     /// Offers the file to the other ranks of the node, once, if they do not open it themselves.
-    fn offer(&mut self, home: &FileLane, deferred: bool) {
+    fn offer(&mut self, lane: &FileLane, deferred: bool) {
         if let (true, false, Some(driver)) = (deferred, self.offers, &self.driver) {
-            self.offers = home.offer(&**driver);
+            self.offers = lane.offer(&**driver);
         }
     }
 

@@ -5,65 +5,52 @@
 //! So a rank that needs none of them asks only the first rank of another node, which may have
 //! buffered independent writes.
 
-use super::WriteBehind;
 use super::buffer::Buffer;
-use crate::Direction;
+use crate::file::split::SplitCall;
+use crate::file::storage::Storage;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::extent::Extent;
 use aggio_comm::asks::{Answer, NodeAsks, Question};
 use aggio_comm::node::Pulse;
 use aggio_comm::task;
 use aggio_comm::transport::Holders;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long an aborting job waits for buffered writes of ranks.
 const SOON: Duration = Duration::from_secs(5);
 
-impl WriteBehind {
-    /// Makes other ranks store their buffered writes of this file before this rank alone reads
-    /// `span` (the entire file and its size if `None`) or writes.
+/// The requests of one rank for flushes of the others.
+pub(super) struct FlushRequests {
+    storage: Arc<Storage>,
+    /// It proceeds while this rank waits for others.
+    split: Arc<SplitCall>,
+    /// The connection to other nodes, if there are any.
+    asks: Option<NodeAsks>,
+}
+
+impl FlushRequests {
+    /// The way to the other ranks of a file just opened.
+    pub(super) fn new(
+        storage: Arc<Storage>,
+        split: Arc<SplitCall>,
+        asks: Option<NodeAsks>,
+    ) -> Self {
+        Self { storage, split, asks }
+    }
+
+    /// Whether ranks are on several nodes.
+    pub(super) fn reach_nodes(&self) -> bool {
+        self.asks.is_some()
+    }
+
+    /// Makes other ranks store their buffered writes before this one alone reads `span` (the entire
+    /// file and its size if `None`) or writes.
     ///
     /// # Errors
     /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
-    pub(in crate::file) async fn ask(
-        &self,
-        direction: Direction,
-        span: Option<Extent>,
-    ) -> Result<()> {
-        if !self.handle.somebody_buffers() {
-            return Ok(());
-        }
-        let span = span.filter(|_| direction == Direction::Read);
-        self.ask_ranks(span).await?;
-        if self.buffers_alone() {
-            return Ok(());
-        }
-        for other in self.others() {
-            other.ask_ranks(span).await?;
-        }
-        Ok(())
-    }
-
-    /// Whether no rank has buffered writes, through whichever handle of this process: a call needs
-    /// no flush.
-    pub(in crate::file) fn is_idle(&self) -> bool {
-        if !self.handle.somebody_buffers() || !self.is_on() && self.others().is_empty() {
-            return true;
-        }
-        let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) else {
-            return false;
-        };
-        if !self.buffers_alone() || holders.count() > 0 || buffer.is_ahead() {
-            return false;
-        }
-        let waiting = buffer.lock();
-        waiting.is_idle() && (self.asks.is_none() || waiting.hull.is_empty())
-    }
-
-    async fn ask_ranks(&self, span: Option<Extent>) -> Result<()> {
-        let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) else {
-            return Ok(());
-        };
+    pub(super) async fn send(&self, buffer: &Buffer, span: Option<Extent>) -> Result<()> {
+        let Some(holders) = buffer.holders() else { return Ok(()) };
         match &self.asks {
             Some(asks) => self.ask_nodes(buffer, asks, span).await,
             None => self.ask_node(buffer, holders, span).await,
@@ -95,7 +82,7 @@ impl WriteBehind {
                 let text = "another rank could not store what it has written before";
                 return Err(Error::new(ErrorClass::Io, text));
             }
-            self.transport().node().map_or(Ok(()), |node| pulse.look(node))?;
+            self.storage.transport().node().map_or(Ok(()), |node| pulse.look(node))?;
             self.split.progress();
             task::pause().await;
         }
@@ -120,7 +107,7 @@ impl WriteBehind {
             |span: Extent| !span.intersect(hull).is_empty() || self.storage.ends_before(hull, span);
         let is_known = asked == Some(done) || !span.is_none_or(concerns);
         let span = span.unwrap_or(Extent::between(0, u64::MAX));
-        if is_known && self.transport().rank() == 0 {
+        if is_known && self.storage.transport().rank() == 0 {
             return Ok(());
         }
         if is_known && answered(asks.ask(Question::IsAlone(span)).await)? == Answer::Nothing {
@@ -140,10 +127,10 @@ impl WriteBehind {
     ///
     /// # Errors
     /// `Io` if buffered writes remain.
-    pub(super) fn hurry(&self, holders: &Holders) -> Result<()> {
+    pub(super) fn hurry(&self, buffer: &Buffer, holders: &Holders) -> Result<()> {
         let since = Instant::now();
         if let Some(asks) = &self.asks {
-            return self.hurry_nodes(asks, since + SOON).map_err(|_| lost());
+            return hurry_nodes(buffer, asks, since + SOON).map_err(|_| lost());
         }
         let _ask = holders.ask(true);
         while !holders.can_store_no_more() && since.elapsed() < SOON {
@@ -155,35 +142,21 @@ impl WriteBehind {
         Err(lost())
     }
 
-    /// Requests the workers of all nodes, including this one, to store their buffered writes, until
-    /// `end`.
-    ///
-    /// # Errors
-    /// `Io` if buffered writes may remain.
-    fn hurry_nodes(&self, asks: &NodeAsks, end: Instant) -> Result<()> {
-        let Some(done) = self.buffer.as_ref().map(|buffer| buffer.lock().done) else {
-            return Ok(());
-        };
-        let all = [Question::StoreFirst(done), Question::StoreAll(done)];
-        all.into_iter().try_for_each(|one| answered(asks.ask_until(one, end)).map(drop))
-    }
-
-    /// Starts a worker that answers flush requests of other ranks, once writes are buffered.
-    pub(super) fn answer_others(&self) {
-        if let Some(buffer) = &self.buffer {
-            self.answering.start(buffer);
-        }
-    }
-
-    /// No worker looks at this file any more when this returns.
-    pub(in crate::file) fn stop_answering(&self) {
-        self.answering.stop();
-    }
-
     /// No thread of this rank serves other nodes any more when this returns.
-    pub(in crate::file) fn stop_serving_nodes(&self) {
+    pub(super) fn stop_serving_nodes(&self) {
         self.asks.iter().for_each(NodeAsks::stop);
     }
+}
+
+/// Requests the workers of all nodes, including this one, to store their buffered writes, until
+/// `end`.
+///
+/// # Errors
+/// `Io` if buffered writes may remain.
+fn hurry_nodes(buffer: &Buffer, asks: &NodeAsks, end: Instant) -> Result<()> {
+    let done = buffer.lock().done;
+    let all = [Question::StoreFirst(done), Question::StoreAll(done)];
+    all.into_iter().try_for_each(|one| answered(asks.ask_until(one, end)).map(drop))
 }
 
 fn lost() -> Error {

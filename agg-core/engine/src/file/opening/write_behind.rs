@@ -1,10 +1,10 @@
 //! At open: whether writes of the file may be buffered, and how ranks request flushes of each other.
 
-use super::Amode;
 use super::lane::FileLane;
-use super::open_result::OpenResult;
-use super::opening::{Opened, Opening, step};
-use super::write_behind::Terms;
+use super::result::OpenResult;
+use super::{Opened, Opening, step};
+use crate::file::Amode;
+use crate::file::write_behind::Terms;
 use aggio_base::error::{ErrorClass, Result};
 use aggio_base::log::{self, Level};
 use aggio_comm::asks::NodeAsks;

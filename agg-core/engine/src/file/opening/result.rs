@@ -1,7 +1,7 @@
 //! The second step of an open: one broadcast sends the result of the first rank's open to all
 //! ranks.
 
-use super::account::{report_from_word, report_to_word};
+use crate::file::account::{report_from_word, report_to_word};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
 use aggio_comm::transport::{Identity, Transport};
@@ -71,15 +71,15 @@ pub(super) async fn tell_all<M: Message>(
 
 fn pack<M: Message>(result: &Result<M>) -> Vec<u8> {
     match result {
-        Ok(news) => std::iter::once(0).chain(news.to_bytes()).collect(),
+        Ok(result) => std::iter::once(0).chain(result.to_bytes()).collect(),
         Err(error) => std::iter::once(1).chain(error.to_bytes()).collect(),
     }
 }
 
 fn unpack<M: Message>(bytes: &[u8]) -> Result<M> {
-    let damaged = || Error::new(ErrorClass::Intern, "the news of an open are damaged");
+    let damaged = || Error::new(ErrorClass::Intern, "the result of an open is damaged");
     match bytes {
-        [0, news @ ..] => M::from_bytes(news).ok_or_else(damaged),
+        [0, result @ ..] => M::from_bytes(result).ok_or_else(damaged),
         [1, error @ ..] => Err(Error::from_bytes(error).unwrap_or_else(damaged)),
         _ => Err(damaged()),
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_and_errors_survive_the_way_to_another_rank() {
+    fn results_and_errors_survive_the_way_to_another_rank() {
         let facts = Facts {
             block_size: 4096,
             striping_unit: 1 << 20,
@@ -187,7 +187,7 @@ mod tests {
         let error = Error::new(ErrorClass::NoSuchFile, "open: none");
         for hints in [None, Some((1, Vec::new())), Some((7, b"cb_nodes=3\n".to_vec()))] {
             for (n, found) in [Ok(found.clone()), Err(error.clone())].into_iter().enumerate() {
-                let news = OpenResult {
+                let result = OpenResult {
                     found,
                     deferred: n == 0,
                     place: Place { level: 2, lane: 255 },
@@ -195,7 +195,7 @@ mod tests {
                     names_aggregators: n == 1,
                     hints: hints.clone(),
                 };
-                assert_eq!(unpack(&pack(&Ok(news.clone()))), Ok(news));
+                assert_eq!(unpack(&pack(&Ok(result.clone()))), Ok(result));
             }
         }
         assert_eq!(unpack(&pack(&Ok(unknown.clone()))), Ok(unknown));

@@ -3,7 +3,7 @@
 //! The message has constant size: the values of the lowest rank, and the first rank with different
 //! arguments or an error.
 
-use super::Amode;
+use crate::file::Amode;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::group;
 use aggio_comm::transport::Transport;
@@ -98,7 +98,7 @@ impl OpenTerms {
 }
 
 fn damaged() -> Error {
-    Error::new(ErrorClass::Intern, "a wish of the other ranks is damaged")
+    Error::new(ErrorClass::Intern, "the terms of the other ranks are damaged")
 }
 
 /// Damaged bytes stay damaged, and rank 0 finds out.
@@ -113,18 +113,18 @@ fn combine(left: &[u8], right: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn wish(rank: usize, amode: Amode, hints: u64) -> OpenTerms {
+    fn terms(rank: usize, amode: Amode, hints: u64) -> OpenTerms {
         OpenTerms::of(rank, amode, hints, Ok(()))
     }
 
     #[test]
-    fn a_wish_survives_the_way_to_another_rank() {
+    fn terms_survive_the_way_to_another_rank() {
         let error = Error::new(ErrorClass::Amode, "no access");
-        let mut wish = OpenTerms::of(3, Amode::RDWR, 1 << 60, Err(error));
-        wish.other_mode = Some(7);
-        wish.other_hints = Some(2);
-        let bytes = wish.to_bytes();
-        assert_eq!(OpenTerms::from_bytes(&bytes), Some(wish));
+        let mut terms = OpenTerms::of(3, Amode::RDWR, 1 << 60, Err(error));
+        terms.other_mode = Some(7);
+        terms.other_hints = Some(2);
+        let bytes = terms.to_bytes();
+        assert_eq!(OpenTerms::from_bytes(&bytes), Some(terms));
         for n in 0..FIXED {
             assert_eq!(OpenTerms::from_bytes(&bytes[..n]), None);
         }
@@ -134,7 +134,7 @@ mod tests {
     fn the_first_rank_that_differs_is_named_and_an_error_counts_more() {
         let (a, b) = (Amode::RDWR, Amode::RDONLY);
         let four = |modes: [Amode; 4]| {
-            let [p, q, r, s] = std::array::from_fn(|rank| wish(rank, modes[rank], 5));
+            let [p, q, r, s] = std::array::from_fn(|rank| terms(rank, modes[rank], 5));
             p.and(q).and(r.and(s))
         };
         assert_eq!(four([a; 4]).check(), Ok(None));
@@ -150,7 +150,7 @@ mod tests {
     fn the_first_rank_with_different_hints_is_named_wherever_it_is() {
         let mode = Amode::RDWR;
         for odd in 0..4 {
-            let one = |rank| wish(rank, mode, if rank == odd { 6 } else { 5 });
+            let one = |rank| terms(rank, mode, if rank == odd { 6 } else { 5 });
             let other = odd.max(1) as u32;
             assert_eq!(one(0).and(one(1)).and(one(2).and(one(3))).check(), Ok(Some(other)));
         }

@@ -1,18 +1,22 @@
 //! Opening a file: one reduction to rank 0, which opens first, and one broadcast from it; one more
 //! agreement where ranks of other nodes open the file too.
 
-use super::atomic::AtomicMode;
-use super::deferred_views::DeferredViews;
-use super::info::AgreedHints;
 use super::lane::FileLane;
-use super::open_request::OpenTerms;
-use super::open_result::{self, Found, OpenResult};
-use super::opening::{Here, Opened, Opening, step};
-use super::split::SplitCall;
-use super::storage::{FormatTracker, Reach, Storage};
-use super::write_behind::{Handle, Name, Terms, WriteBehind};
-use super::{Amode, Direction, File, State, deferred};
+use super::openers;
+use super::result::{self, Found, OpenResult};
+use super::terms::OpenTerms;
+use super::{Here, Opened, Opening, step};
 use crate::Engine;
+use crate::file::account::Account;
+use crate::file::atomic::AtomicMode;
+use crate::file::info::AgreedHints;
+use crate::file::lifecycle::Lifecycle;
+use crate::file::set_conversion::SetConversion;
+use crate::file::split::SplitCall;
+use crate::file::storage::{FormatTracker, Reach, Storage};
+use crate::file::view_state::ViewState;
+use crate::file::write_behind::{Handle, Name, Terms, WriteBehind};
+use crate::file::{Amode, Direction, File};
 use aggio_base::error::{Error, Result};
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
@@ -20,9 +24,7 @@ use aggio_comm::transport::Transport;
 use aggio_config::hints::Hints;
 use aggio_config::settings::Report;
 use aggio_store::driver::{Driver, LazyDriver};
-use aggio_types::view::View;
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 /// Arguments of an open on one rank.
 #[derive(Clone, Debug)]
@@ -134,37 +136,37 @@ async fn open_on_all(
     let (rank, size) = (transport.rank(), transport.size());
     let hints = AgreedHints::new(hints.clone(), size);
     let checked = fault.clone().map_or_else(|| amode.check(), Err);
-    let wish = OpenTerms::of(rank, *amode, hints.digest, checked);
-    let wishes = wish.reduce(&**transport, tags.tag(step::WISHES)).await?;
+    let terms = OpenTerms::of(rank, *amode, hints.digest, checked);
+    let terms = terms.reduce(&**transport, tags.tag(step::TERMS)).await?;
     let mut opening = Opening { engine, transport, tags, request, hints };
     let mut first = (Here::default(), None);
-    let news = open_result::tell_all(&**transport, tags.tag(step::NEWS), 0, || {
-        let (here, home, news) = opening.first(wishes)?;
-        first = (here, home);
-        Ok(news)
+    let result = result::tell_all(&**transport, tags.tag(step::RESULT), 0, || {
+        let (here, lane, result) = opening.first(terms)?;
+        first = (here, lane);
+        Ok(result)
     });
-    let news = news.await?;
-    if let Some(values) = &news.hints {
+    let result = result.await?;
+    if let Some(values) = &result.hints {
         let (other, values) = values;
         let tells = *other as usize == rank;
         opening.hints = opening.hints.adopting(values, size, tells, &request.path);
     }
-    let (here, home) = first;
-    let home = match home {
-        Some(home) => home,
-        None => FileLane::find(transport, news.place).await?,
+    let (here, lane) = first;
+    let lane = match lane {
+        Some(lane) => lane,
+        None => FileLane::find(transport, result.place).await?,
     };
-    let opened = opening.everywhere(&news, &home, here).await;
+    let opened = opening.everywhere(&result, &lane, here).await;
     let settled = match opened {
         Ok(opened) => {
-            opening.write_behind(&news, &home, &opened).await.map(|terms| (opened, terms))
+            opening.write_behind(&result, &lane, &opened).await.map(|terms| (opened, terms))
         }
         Err(error) => Err(error),
     };
     match settled {
-        Ok((opened, terms)) => Ok(opening.into_file(news, home, opened, terms)),
+        Ok((opened, terms)) => Ok(opening.into_file(result, lane, opened, terms)),
         Err(error) => {
-            home.leave(&error);
+            lane.leave(&error);
             Err(error)
         }
     }
@@ -172,51 +174,47 @@ async fn open_on_all(
 
 impl Opening<'_> {
     /// The file that this rank opens when it needs it.
-    fn lazy(&self, home: &FileLane, opened: &Opened) -> Arc<dyn Driver> {
+    fn lazy(&self, lane: &FileLane, opened: &Opened) -> Arc<dyn Driver> {
         let mut how = self.how(false);
         // The program may be in another directory by then.
         how.path = self.engine.drivers().absolute(&how.path);
         let nodes = self.transport.nodes();
         let is_beside = nodes.of(opened.leader) == nodes.of(self.rank());
         let expected = opened.found.identity.filter(|_| is_beside);
-        let opener = deferred::opener_beside(nodes, &opened.openers, self.rank());
-        let offers = opener.and_then(|_| home.offers());
+        let opener = openers::opener_beside(nodes, &opened.openers, self.rank());
+        let offers = opener.and_then(|_| lane.offers());
         let offer = move || offers.as_ref().and_then(|(table, lane)| table.offer(*lane));
         let (drivers, facts) = (self.engine.drivers().clone(), opened.found.facts.clone());
         Arc::new(LazyDriver::new(drivers, how, facts, offer).expecting(expected))
     }
 
-    fn into_file(self, news: OpenResult, home: FileLane, mut opened: Opened, terms: Terms) -> File {
-        let everywhere = self.is_everywhere(&news, &opened);
+    fn into_file(
+        self,
+        result: OpenResult,
+        lane: FileLane,
+        mut opened: Opened,
+        terms: Terms,
+    ) -> File {
+        let everywhere = self.is_everywhere(&result, &opened);
         let driver = opened.here.driver.take();
-        let driver = driver.unwrap_or_else(|| self.lazy(&home, &opened));
-        let mut hints = self.hints;
-        if !everywhere {
-            // Ranks that may not see the file must not be left to themselves.
-            hints = hints.with_note("romio_no_indep_rw", "true", self.transport.size());
-        }
+        let driver = driver.unwrap_or_else(|| self.lazy(&lane, &opened));
         // Writes of one node are not yet on the others: each rank is served by its own node.
         let is_by_node = opened.found.facts.is_by_node && self.transport.nodes().count() > 1;
-        if is_by_node {
-            for (name, value) in [("romio_cb_read", "disable"), ("romio_no_indep_rw", "false")] {
-                hints = hints.with_note(name, value, self.transport.size());
-            }
-        }
-        let amode = self.request.amode;
+        let (engine, drivers) = (self.engine, self.engine.drivers());
+        let (path, amode) = (&self.request.path, self.request.amode);
+        let hints = hints_in_force(self.hints, everywhere, is_by_node, self.transport.size());
         let Found { start, facts, .. } = opened.found;
-        let (formats, size) = (self.engine.formats(), self.transport.size());
-        let format = FormatTracker::new(&hints.hints, formats, size);
+        let format = FormatTracker::new(&hints.hints, engine.formats(), self.transport.size());
         let reach = Reach {
             logs: everywhere && facts.has_logs || is_by_node,
             staged: everywhere && facts.is_staged,
             aggregators: opened.aggregators,
             facts,
         };
-        let (transport, number) = (home.transport, home.lane.number());
+        let (transport, number) = (lane.transport, lane.lane.number());
         let storage = Storage::new(transport.clone(), number, driver, reach, format, terms.buffers);
         let (storage, split) = (Arc::new(storage), Arc::<SplitCall>::default());
-        let (engine, drivers) = (self.engine, self.engine.drivers());
-        let place = drivers.absolute(&self.request.path);
+        let place = drivers.absolute(path);
         let (open_files, played) = (engine.open_files.clone(), transport.played());
         let handle = Handle::new(open_files, drivers.clone(), place.clone(), played);
         let write_behind = WriteBehind::new(
@@ -227,39 +225,42 @@ impl Opening<'_> {
             &hints.hints,
             engine.workers().clone(),
         );
+        let views = ViewState::new(amode, transport.clone(), lane.pointer, start, hints);
+        let system_path = drivers.path_of(&place).to_owned();
         File {
             engine: engine.clone(),
-            tags: home.lane.tags(),
+            tags: lane.lane.tags(),
+            conversion: SetConversion::new(engine.clone(), transport.clone(), system_path),
             transport,
-            lane: Mutex::new(Some(home.lane)),
+            account: Account::new(storage.clone(), path.clone(), result.report),
             storage,
             write_behind: Arc::new(write_behind),
-            offers: opened.here.offers,
             leader: opened.leader,
-            pointer: home.pointer,
+            views,
             atomic: AtomicMode::default(),
-            path: self.request.path.clone(),
-            place,
-            amode,
-            views: AtomicU32::new(0),
             split,
-            report: news.report,
-            state: Mutex::new(State::of_new(start, hints)),
-            cut_off: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            no_set: OnceLock::new(),
+            place,
+            lifecycle: Lifecycle::new(lane.lane, opened.here.offers),
         }
     }
 }
 
-impl State {
-    /// The state of a file with pointers at `start`.
-    fn of_new(start: u64, hints: AgreedHints) -> Self {
-        State {
-            view: Arc::new(View::bytes()),
-            individual: start,
-            hints,
-            turns: DeferredViews::new(start != 0),
+/// The hints of a file, with the values that the engine had to choose: whether all ranks see the
+/// file `everywhere`, and whether each node has memory of its own for it.
+fn hints_in_force(
+    mut hints: AgreedHints,
+    everywhere: bool,
+    is_by_node: bool,
+    ranks: usize,
+) -> AgreedHints {
+    if !everywhere {
+        // Ranks that may not see the file must not be left to themselves.
+        hints = hints.with_note("romio_no_indep_rw", "true", ranks);
+    }
+    if is_by_node {
+        for (name, value) in [("romio_cb_read", "disable"), ("romio_no_indep_rw", "false")] {
+            hints = hints.with_note(name, value, ranks);
         }
     }
+    hints
 }

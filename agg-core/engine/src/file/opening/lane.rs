@@ -1,6 +1,6 @@
 //! The lane of a file: its transport, its message tags, and its shared file pointer.
 
-use super::open_result::Place;
+use super::result::Place;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::lanes::Lane;
 use aggio_comm::transport::{NodeTable, POINTERS, SharedPointer, Transport};
@@ -36,19 +36,19 @@ impl FileLane {
 
     /// Goes where rank 0 said. A new transport is made by all ranks together.
     pub(super) async fn find(transport: &Arc<dyn Transport>, place: Place) -> Result<Self> {
-        let mut home = transport.clone();
+        let mut transport = transport.clone();
         let mut is_new = false;
         for _ in 0..place.level {
-            home = match home.next() {
+            transport = match transport.next() {
                 Some(next) => next,
                 None => {
                     is_new = true;
-                    home.extend().await?
+                    transport.extend().await?
                 }
             };
         }
-        let lane = home.lanes().take(place.lane).await?;
-        Ok(Self::on(home, lane, is_new))
+        let lane = transport.lanes().take(place.lane).await?;
+        Ok(Self::on(transport, lane, is_new))
     }
 
     fn on(transport: Arc<dyn Transport>, lane: Lane, is_new: bool) -> Self {

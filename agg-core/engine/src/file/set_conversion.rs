@@ -1,13 +1,15 @@
 //! Converts a container to a set of files, once all ranks have closed it.
 
-use super::File;
 use super::agreement::{Kind, Words, from_rank, meet};
+use crate::Engine;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::place::on_caller;
-use aggio_comm::transport::Nodes;
+use aggio_comm::transport::{Nodes, Transport};
 use aggio_container::blob::{Layout, Part, Recast, Sealing};
+use aggio_store::driver::Driver;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 /// The message form; zeros for a rank without a request.
 fn to_words(sealing: Option<Sealing>) -> Words {
@@ -66,10 +68,25 @@ impl Cure {
     }
 }
 
-impl File {
+/// The conversion of one file, if it is a container that a set was requested of.
+pub(super) struct SetConversion {
+    engine: Arc<Engine>,
+    transport: Arc<dyn Transport>,
+    /// The file's name for the system.
+    path: String,
+    /// Why no set of files was made of it, and the cure, if one was asked for.
+    no_set: OnceLock<String>,
+}
+
+impl SetConversion {
+    /// That of a file just opened.
+    pub(super) fn new(engine: Arc<Engine>, transport: Arc<dyn Transport>, path: String) -> Self {
+        Self { engine, transport, path, no_set: OnceLock::new() }
+    }
+
     /// The requested form of this rank's container; read before it is closed.
-    pub(super) fn sealing(&self) -> Words {
-        to_words(self.driver().sealing())
+    pub(super) fn request(driver: &dyn Driver) -> Words {
+        to_words(driver.sealing())
     }
 
     /// Converts the container, which all ranks have closed, to the requested form, with the same
@@ -121,14 +138,14 @@ impl File {
 
     /// Records, for the end of the program, why no set was made, and the advice.
     fn stays(&self, why: &str, cure: Cure) {
-        let path = self.engine.drivers().path_of(&self.place);
+        let path = &*self.path;
         let _ = self.no_set.set(format!("{path}: {why}; {}", cure.words(path)));
     }
 
     /// The same for a container that its rank 0 closes without the others; whether this is one that
     /// was to become a set.
-    pub(super) fn stays_because_it_was_open(&self) -> bool {
-        let wish = self.driver().sealing().filter(|one| one.layout != Layout::Container);
+    pub(super) fn stays_because_it_was_open(&self, driver: &dyn Driver) -> bool {
+        let wish = driver.sealing().filter(|one| one.layout != Layout::Container);
         if let (Some(wish), 0) = (wish, self.transport.rank()) {
             let why = "stays a container: the program did not close it before the end of MPI";
             self.stays(why, Cure::Again(wish.layout));
@@ -142,17 +159,15 @@ impl File {
     /// # Errors
     /// It cannot be stored.
     pub(super) fn drain_logs(&self) -> Result<()> {
-        let path = self.engine.drivers().path_of(&self.place);
-        match aggio_container::blob::drain(Path::new(path)) {
+        match aggio_container::blob::drain(Path::new(&self.path)) {
             // If the container was removed, its logs were removed with it.
             Err(error) if matches!(error.errno(), libc::EBUSY | libc::ENOENT) => Ok(()),
             drained => drained.map(drop),
         }
     }
 
-    /// Why no set of files was made of this file, which one was asked for, and the cure; on one
-    /// rank, once the file is closed. One line, for the end of the program.
-    pub fn no_set(&self) -> Option<&str> {
+    /// Why no set of files was made, and the cure; on one rank, once the file is closed.
+    pub(super) fn no_set(&self) -> Option<&str> {
         self.no_set.get().map(String::as_str)
     }
 
@@ -160,7 +175,7 @@ impl File {
         let all = || told.iter().map(from_words);
         let wish = all().find(|one| one.layout != Layout::Container)?;
         Some(Recast {
-            path: Path::new(self.engine.drivers().path_of(&self.place)).to_path_buf(),
+            path: Path::new(&self.path).to_path_buf(),
             layout: wish.layout,
             logs: all().map(|one| one.log).collect(),
             groups: groups(self.transport.nodes(), wish.files),

@@ -77,7 +77,7 @@ fn seen(setting: &Setting, wishes: &[Wish], short: bool) -> (Seen, usize) {
         let mut carry_out = |wish: &Wish| {
             let mut buffer = vec![0xA0 + wish.len as u8; 128];
             let mut call = call(wish, &mut buffer);
-            let at_once = if short { rank.file.at_once(&mut call) } else { None };
+            let at_once = if short { rank.file.fast_path(&mut call) } else { None };
             shortened += usize::from(at_once.is_some());
             let outcome = at_once.unwrap_or_else(|| rank.wait(rank.file.start(call)));
             // Every run has a file of its own.
@@ -199,7 +199,7 @@ fn several_ranks_take_the_short_way_unless_a_call_is_collective_or_atomic() {
         };
         let at_once = |wish| {
             let mut buffer = [b'a' + rank.number as u8; 128];
-            rank.file.at_once(&mut call(&wish, &mut buffer)).map(moved)
+            rank.file.fast_path(&mut call(&wish, &mut buffer)).map(moved)
         };
         assert_eq!((at_once(wish(false)), at_once(wish(true))), (Some(1), None));
         rank.wait(rank.file.set_atomicity(true)).expect("atomicity can be set");
