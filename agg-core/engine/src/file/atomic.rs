@@ -3,6 +3,7 @@
 use crate::Direction;
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_comm::group;
+use aggio_comm::node::Node;
 use aggio_comm::task;
 use aggio_comm::transport::{LockGuard, SharedLocks, Transport};
 use aggio_store::driver::Driver;
@@ -45,6 +46,12 @@ impl AtomicMode {
     /// Turns it on or off.
     pub(super) fn set(&self, on: bool) {
         self.on.store(on, Ordering::Release);
+    }
+
+    /// Whether collective calls of these ranks normally need no messages. In atomic mode they do.
+    pub(super) fn meets_in_memory(&self, transport: &dyn Transport) -> bool {
+        let all = |node: &Node| node.members().len() == transport.size();
+        transport.node().is_some_and(all) && !self.is_on()
     }
 
     /// Makes the locks; all ranks have met before.

@@ -51,7 +51,9 @@ impl File {
                 };
                 let deleted = if self.amode().has(Amode::DELETE_ON_CLOSE) {
                     from_rank(&*self.transport, &tags, self.leader, || {
-                        self.delete_here().map(|()| [0; 4])
+                        self.lifecycle
+                            .delete(self.engine.drivers(), self.transport.rank())
+                            .map(|()| [0; 4])
                     })
                     .await
                     .map(drop)
@@ -95,7 +97,11 @@ impl File {
         let closed = closed.and(if becomes_a_set { self.conversion.drain_logs() } else { Ok(()) });
         let deletes =
             self.amode().has(Amode::DELETE_ON_CLOSE) && self.transport.rank() == self.leader;
-        let deleted = if deletes { self.delete_here() } else { Ok(()) };
+        let deleted = if deletes {
+            self.lifecycle.delete(self.engine.drivers(), self.transport.rank())
+        } else {
+            Ok(())
+        };
         closed.and(deleted).map_err(|error| self.context(error, "MPI_Finalize"))
     }
 
@@ -135,9 +141,5 @@ impl File {
     /// rank, once the file is closed. One line, for the end of the program.
     pub fn no_set(&self) -> Option<&str> {
         self.conversion.no_set()
-    }
-
-    fn delete_here(&self) -> Result<()> {
-        self.engine.drivers().delete(&self.place, self.transport.rank())
     }
 }

@@ -2,10 +2,8 @@
 
 use super::account::Begun;
 use super::data_call::DataCall;
-use super::request::Request;
 use super::{Call, File, SplitCall, SplitKind};
 use aggio_base::error::Result;
-use aggio_comm::node::Node;
 use aggio_comm::task::BoxFuture;
 use aggio_comm::workers::Running;
 use aggio_store::driver::Outcome;
@@ -32,29 +30,11 @@ impl File {
         }
     }
 
-    /// Whether collective calls normally need no messages. In atomic mode they do.
-    pub(super) fn meets_in_memory(&self) -> bool {
-        let all = |node: &Node| node.members().len() == self.transport.size();
-        self.transport.node().is_some_and(all) && !self.atomic.is_on()
-    }
-
-    /// Checks a call and takes its range of the file; an ordered one gets its position later.
-    pub(super) fn claim(&self, call: Call) -> Result<Request> {
-        self.lifecycle.check_open()?;
-        let map = if call.is_collective() { self.storage.format().map() } else { None };
-        self.views.claim(call, self.atomic.is_on(), map)
-    }
-
     /// Counts a call and adds the file's context to its error.
     pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
         self.account.end(begun, &outcome);
         outcome.result = outcome.result.map_err(|error| self.context(error, begun.operation));
         outcome
-    }
-
-    /// Whether a write now is buffered.
-    pub(super) fn buffers_writes(&self) -> bool {
-        self.write_behind.is_on() && !self.atomic.is_on()
     }
 
     /// Begins a split collective operation; [`File::end_split`] with the same kind ends it.

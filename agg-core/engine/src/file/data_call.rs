@@ -36,10 +36,12 @@ impl DataCall {
             is_ordered: call.position == Position::Ordered,
             may_block,
             is_only_rank: file.transport.size() == 1,
-            buffers: file.buffers_writes(),
+            buffers: file.write_behind.buffers(file.atomic.is_on()),
             is_shared: file.write_behind.is_shared(),
         };
-        let request = file.claim(call);
+        let checked = file.lifecycle.check_open();
+        let map = if is_collective { file.storage.format().map() } else { None };
+        let request = checked.and_then(|()| file.views.claim(call, file.atomic.is_on(), map));
         let joins = || request.as_ref().is_ok_and(|request| file.write_behind.joins(request));
         begun.route = situation.route(|| file.write_behind.goes_straight(), joins);
         Self { file: file.clone(), begun, direction, is_collective, request }
@@ -64,7 +66,7 @@ impl DataCall {
             }
             Route::Independent | Route::FastPath => (Box::pin(self.independent(is_long)), is_long),
             Route::Collective => {
-                let may_move = self.file.meets_in_memory();
+                let may_move = self.meets_in_memory();
                 let (flush, tags) = (self.flush(), self.tags());
                 (Box::pin(self.collective(flush, tags)), may_move)
             }
@@ -79,8 +81,12 @@ impl DataCall {
         self.file.tags.next()
     }
 
+    fn meets_in_memory(&self) -> bool {
+        self.file.atomic.meets_in_memory(&*self.file.transport)
+    }
+
     fn flush(&self) -> Option<Flush> {
-        self.file.write_behind.flush_tags(&self.file.tags, self.file.meets_in_memory())
+        self.file.write_behind.flush_tags(&self.file.tags, self.meets_in_memory())
     }
 
     /// Buffers the write now.
@@ -108,7 +114,7 @@ impl DataCall {
     async fn straight(self, tags: TagBlock) -> Outcome {
         let Self { file, begun, direction, request, .. } = self;
         let span = request.as_ref().ok().map(Request::span);
-        let request = file.write_behind.before_straight(span).await.and(request);
+        let request = file.write_behind.before_independent(direction, span).await.and(request);
         file.end(begun, all_ranks(&file, direction, request, tags).await)
     }
 
@@ -145,7 +151,7 @@ impl DataCall {
         let Self { file, begun, direction, request, .. } = self;
         let request = file.write_behind.flush(flush).await.and(request);
         let placed = place_in_order(&file, direction, request, &tags).await;
-        if file.meets_in_memory() {
+        if file.atomic.meets_in_memory(&*file.transport) {
             anywhere().await;
         }
         let outcome = match placed {

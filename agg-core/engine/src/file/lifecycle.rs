@@ -1,9 +1,9 @@
-//! The end of an open file: whether it is closed, and what its driver and its lane do then.
+//! The end of an open file: whether it is closed, and how its driver and its lane are released.
 
 use super::agreement::Words;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::lanes::Lane;
-use aggio_store::driver::Driver;
+use aggio_store::driver::{Driver, Drivers};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,13 +16,15 @@ pub(super) struct Lifecycle {
     offers: bool,
     /// Held until the file is closed.
     lane: Mutex<Option<Lane>>,
+    /// The file's name in any working directory.
+    place: String,
 }
 
 impl Lifecycle {
     /// That of a file just opened.
-    pub(super) fn new(lane: Lane, offers: bool) -> Self {
+    pub(super) fn new(lane: Lane, offers: bool, place: String) -> Self {
         let (closed, cut_off) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { closed, cut_off, offers, lane: Mutex::new(Some(lane)) }
+        Self { closed, cut_off, offers, lane: Mutex::new(Some(lane)), place }
     }
 
     /// Whether the file is open.
@@ -88,6 +90,14 @@ impl Lifecycle {
         }
     }
 
+    /// Deletes the file, as `rank`.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub(super) fn delete(&self, drivers: &Drivers, rank: usize) -> Result<()> {
+        drivers.delete(&self.place, rank)
+    }
+
     /// Releases the file's message tags, if all ranks are known to have closed it.
     pub(super) fn leave_lane(&self, agreed: &Result<Vec<Words>>) {
         let in_order = !agreed.as_ref().err().is_some_and(is_of_messages);
@@ -109,7 +119,7 @@ mod tests {
     use aggio_comm::transport::{ThreadTransport, Transport};
 
     fn opened(transport: &ThreadTransport) -> Option<Lifecycle> {
-        Some(Lifecycle::new(transport.lanes().choose()?, false))
+        Some(Lifecycle::new(transport.lanes().choose()?, false, String::new()))
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Size, storage, durability and consistency of an open file.
 
-use super::agreement::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
+use super::agreement::{Kind, meet, meet_with_news, same_everywhere, step};
+use super::resize::Resize;
 use super::settling::SettlingFlush;
 use super::{Direction, File};
-use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::error::{ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ impl File {
     /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; the
     /// file system's error. The same error on every rank.
     pub fn set_size(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
-        self.resize(Kind::SetSize, "MPI_File_set_size", size)
+        Resize::start(self, Kind::SetSize, "MPI_File_set_size", size)
     }
 
     /// Makes sure that the file's first `size` bytes have storage; never shrinks it. Collective,
@@ -24,53 +25,7 @@ impl File {
     /// # Errors
     /// As [`File::set_size`].
     pub fn preallocate(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
-        self.resize(Kind::Preallocate, "MPI_File_preallocate", size)
-    }
-
-    fn resize(
-        self: &Arc<Self>,
-        kind: Kind,
-        operation: &'static str,
-        size: i64,
-    ) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
-        Box::pin(async move {
-            let resized = async {
-                let flushed = flush.run().await;
-                let checked = file.check_resize(size).and(flushed);
-                let words = [size.cast_unsigned(), 0, 0, 0];
-                let all = meet(&*file.transport, &tags, kind, words, checked).await?;
-                same_everywhere(&all, ErrorClass::Arg, "the size")?;
-                let done = from_rank(&*file.transport, &tags, file.leader, || {
-                    file.storage.note_written();
-                    let size = u64::try_from(size).unwrap_or(0);
-                    match kind {
-                        Kind::SetSize => file.driver().set_size(size)?,
-                        _ => file.driver().preallocate(size)?,
-                    }
-                    Ok([size, 0, 0, 0])
-                })
-                .await;
-                file.storage.small().changed();
-                done?;
-                if kind == Kind::SetSize {
-                    file.driver().was_resized(size.cast_unsigned());
-                    file.storage.format().truncate(size.cast_unsigned());
-                }
-                Ok(())
-            };
-            resized.await.map_err(|error| file.context(error, operation))
-        })
-    }
-
-    fn check_resize(&self, size: i64) -> Result<()> {
-        self.lifecycle.check_open()?;
-        self.views.amode().check_not_sequential()?;
-        self.views.amode().check_access(Direction::Write)?;
-        if size < 0 {
-            return Err(Error::new(ErrorClass::Arg, format!("size {size} is negative")));
-        }
-        Ok(())
+        Resize::start(self, Kind::Preallocate, "MPI_File_preallocate", size)
     }
 
     /// The file's size in bytes. Not collective.

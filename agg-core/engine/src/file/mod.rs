@@ -24,11 +24,13 @@ mod manage;
 mod opening;
 mod pointers;
 mod request;
+mod resize;
 mod route;
 mod set_conversion;
 mod settling;
 mod split;
 mod storage;
+mod view_change;
 mod view_state;
 mod views;
 mod write_behind;
@@ -80,16 +82,9 @@ pub struct File {
     account: Account,
     lifecycle: Lifecycle,
     conversion: SetConversion,
-    /// The file's name in any working directory.
-    place: String,
 }
 
 impl File {
-    /// The engine that opened the file.
-    pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     /// The ranks that opened the file.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport

@@ -35,7 +35,7 @@ impl Request {
         self.len > SMALL && !self.atomic
     }
 
-    /// The length in etypes of the view, of which it is a whole number.
+    /// The length, a whole number of etypes of the view.
     pub(super) fn etypes(&self) -> u64 {
         self.len.checked_div(self.view.etype_size()).unwrap_or(0)
     }

@@ -19,7 +19,8 @@ pub(super) struct SettlingFlush {
 impl SettlingFlush {
     /// Takes the place of the flush among those of other calls, if writes are buffered.
     pub(super) fn new(file: &Arc<File>) -> Self {
-        let flush = file.write_behind.flush_tags(&file.tags, file.meets_in_memory());
+        let may_move = file.atomic.meets_in_memory(&*file.transport);
+        let flush = file.write_behind.flush_tags(&file.tags, may_move);
         let settles = flush.is_some() && file.views.takes_unmet();
         let settles = settles.then(|| file.tags.next());
         Self { file: file.clone(), flush, settles }

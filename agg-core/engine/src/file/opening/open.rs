@@ -239,8 +239,7 @@ impl Opening<'_> {
             views,
             atomic: AtomicMode::default(),
             split,
-            place,
-            lifecycle: Lifecycle::new(lane.lane, opened.here.offers),
+            lifecycle: Lifecycle::new(lane.lane, opened.here.offers, place),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! At open: whether writes of the file may be buffered, and how ranks request flushes of each other.
+//! At open: whether writes of the file are buffered, and how ranks request flushes of each other.
 
 use super::lane::FileLane;
 use super::result::OpenResult;

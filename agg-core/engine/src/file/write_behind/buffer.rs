@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The writes of one open file that this rank has buffered.
 pub(super) struct Buffer {
-    storage: Arc<Storage>,
+    pub(super) storage: Arc<Storage>,
     waiting: Mutex<Waiting>,
     /// State through which ranks request flushes; `None` if no rank needs it.
     holders: Option<Holders>,

@@ -30,22 +30,7 @@ impl WriteBehind {
     /// Whether the next collective write is not buffered, which all ranks determine without a
     /// meeting.
     pub(in crate::file) fn goes_straight(&self) -> bool {
-        self.buffer.as_ref().is_some_and(|buffer| buffer.lock().straight.takes())
-    }
-
-    /// Before a collective write that goes straight to the file on all ranks, without a meeting.
-    ///
-    /// # Errors
-    /// As [`WriteBehind::before_independent`].
-    pub(in crate::file) async fn before_straight(&self, span: Option<Extent>) -> Result<()> {
-        self.note_straight();
-        self.before_independent(Direction::Write, span).await
-    }
-
-    fn note_straight(&self) {
-        if self.transport().rank() == 0 {
-            self.storage.counters().decided.note(Note::Straight);
-        }
+        self.buffer.as_ref().is_some_and(|buffer| buffer.takes_straight())
     }
 
     /// Decides with all ranks whether a collective write is buffered, and buffers it.
@@ -61,7 +46,7 @@ impl WriteBehind {
             Ok(all) => WriteBehindVote::of_all(&all),
             Err(error) => return Decision::Done(Outcome { bytes: 0, result: Err(error) }),
         };
-        let buffers = self.count_votes(buffer, all);
+        let buffers = buffer.count_votes(all);
         let span = request.as_ref().map_or(Extent::default(), Request::span);
         let flushed = match all.needs_flush(buffers) {
             true => self.flush(flush).await,
@@ -91,23 +76,6 @@ impl WriteBehind {
         }
     }
 
-    /// Whether a write is buffered; `all` is the vote of all ranks.
-    fn count_votes(&self, buffer: &Buffer, all: WriteBehindVote) -> bool {
-        let mut waiting = buffer.lock();
-        waiting.was_asked = false;
-        let buffers = !waiting.habit.skips(all.was_asked) && !all.must_write() && !all.costs_more;
-        if all.costs_more {
-            if self.storage.has_quick_requests() {
-                waiting.straight.lengthen();
-            }
-            self.note_straight();
-        } else if buffers {
-            waiting.straight.end();
-            waiting.has_waited = true;
-        }
-        buffers
-    }
-
     /// This rank's vote about a write.
     fn vote(
         &self,
@@ -118,7 +86,7 @@ impl WriteBehind {
         let span = request.as_ref().map_or(Extent::default(), Request::span);
         let has_room = |request: &Request| buffer.finds_room(request.len);
         let lacks_room = request.as_ref().is_ok_and(|request| !has_room(request));
-        let costs_more = |request: &Request| request.len > 0 && !self.is_worth_it(buffer, request);
+        let costs_more = |request: &Request| request.len > 0 && !buffer.is_worth_it(request);
         let costs_more = request.as_ref().is_ok_and(costs_more);
         let is_alone = self.is_only_handle();
         let meets_alone = self.holders().is_some_and(|all| !all.alone().intersect(span).is_empty());
@@ -142,11 +110,45 @@ impl WriteBehind {
             ..vote
         }
     }
+}
+
+impl Buffer {
+    /// Whether the next collective write goes straight to the file.
+    fn takes_straight(&self) -> bool {
+        let takes = self.lock().straight.takes();
+        if takes {
+            self.note_straight();
+        }
+        takes
+    }
+
+    fn note_straight(&self) {
+        if self.storage.transport().rank() == 0 {
+            self.storage.counters().decided.note(Note::Straight);
+        }
+    }
+
+    /// Whether a write is buffered; `all` is the vote of all ranks.
+    fn count_votes(&self, all: WriteBehindVote) -> bool {
+        let mut waiting = self.lock();
+        waiting.was_asked = false;
+        let buffers = !waiting.habit.skips(all.was_asked) && !all.must_write() && !all.costs_more;
+        if all.costs_more {
+            if self.storage.has_quick_requests() {
+                waiting.straight.lengthen();
+            }
+            self.note_straight();
+        } else if buffers {
+            waiting.straight.end();
+            waiting.has_waited = true;
+        }
+        buffers
+    }
 
     /// Whether this rank's part of a write costs less if it is buffered.
-    fn is_worth_it(&self, buffer: &Buffer, request: &Request) -> bool {
+    fn is_worth_it(&self, request: &Request) -> bool {
         let pieces = || request.view.pieces(request.position, request.len);
-        buffer.hints().aggio_defer_always
+        self.hints().aggio_defer_always
             || worth::is_worth_it(self.storage.cost_of_writes(), request.len, pieces())
     }
 }

@@ -104,6 +104,11 @@ impl WriteBehind {
         self.buffer.is_some()
     }
 
+    /// Whether a write now is buffered; none is in `atomic` mode.
+    pub(super) fn buffers(&self, atomic: bool) -> bool {
+        self.is_on() && !atomic
+    }
+
     /// Whether ranks can request flushes of each other.
     pub(super) fn is_shared(&self) -> bool {
         self.holders().is_some()
