@@ -7,6 +7,17 @@
 //! the same order. They claim their message tags when they are *called*, so that operations which
 //! are in progress at the same time never mix their messages. Every one of them ends with one
 //! result that all ranks agree on, also if a rank had wrong arguments.
+//!
+//! A call travels from its [`File`] downwards:
+//!
+//! ```text
+//! File            the operations of the standard
+//!   ViewState       view, file pointers, hints of this rank
+//!   DataCall        one read or write: its request and its Route
+//!   AtomicMode, SplitCall, Account, Lifecycle, SetConversion
+//!   WriteBehind     writes that ranks buffer, and the requests to flush them
+//!   Storage         the driver, the two-phase exchange, and the file's format
+//! ```
 
 mod account;
 mod agreement;

@@ -145,12 +145,12 @@ impl SetConversion {
     /// The same for a container that its rank 0 closes without the others; whether this is one that
     /// was to become a set.
     pub(super) fn stays_because_it_was_open(&self, driver: &dyn Driver) -> bool {
-        let wish = driver.sealing().filter(|one| one.layout != Layout::Container);
-        if let (Some(wish), 0) = (wish, self.transport.rank()) {
+        let requested = driver.sealing().filter(|one| one.layout != Layout::Container);
+        if let (Some(requested), 0) = (requested, self.transport.rank()) {
             let why = "stays a container: the program did not close it before the end of MPI";
-            self.stays(why, Cure::Again(wish.layout));
+            self.stays(why, Cure::Again(requested.layout));
         }
-        wish.is_some()
+        requested.is_some()
     }
 
     /// Moves logs from a directory of the node into the container, which stays one. A process that
@@ -173,12 +173,12 @@ impl SetConversion {
 
     fn recast(&self, told: &[Words]) -> Option<Recast> {
         let all = || told.iter().map(from_words);
-        let wish = all().find(|one| one.layout != Layout::Container)?;
+        let requested = all().find(|one| one.layout != Layout::Container)?;
         Some(Recast {
             path: Path::new(&self.path).to_path_buf(),
-            layout: wish.layout,
+            layout: requested.layout,
             logs: all().map(|one| one.log).collect(),
-            groups: groups(self.transport.nodes(), wish.files),
+            groups: groups(self.transport.nodes(), requested.files),
             durable: all().any(|one| one.durable),
         })
     }

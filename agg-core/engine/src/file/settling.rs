@@ -47,7 +47,7 @@ impl SettlingFlush {
 /// # Errors
 /// The same on every rank, if they are in different operations.
 async fn settle_views(file: &File, tags: &TagBlock) -> Result<()> {
-    let hints = file.views.wished_hints();
+    let hints = file.views.requested_hints();
     let (transport, words) = (&*file.transport, [hints.digest, 0, 0, 0]);
     let format = file.storage.format();
     let news = format.has_news();

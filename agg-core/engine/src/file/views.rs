@@ -38,7 +38,7 @@ impl File {
         let (file, tags) = (self.clone(), self.tags.next());
         let hints = self.views.changed_hints(info, complaints);
         let atomic = self.atomic.is_on();
-        let alone = self.views.takes_turn(self.write_behind.buffers(atomic), atomic);
+        let alone = self.views.defers_view(self.write_behind.buffers(atomic), atomic);
         let change = ViewChange::new(self, view, displacement, hints);
         Box::pin(async move {
             let set = match alone {

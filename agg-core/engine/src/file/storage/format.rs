@@ -235,7 +235,7 @@ mod tests {
             tracker.truncate(0);
             assert!(!tracker.has_news() && !tracker.takes_head(&View::bytes(), 10, 10));
         }
-        let deferring = [("aggio_defer", "enable")];
-        assert!(super::tests::tracker(&deferring, FORMATS, 1).search.is_some());
+        let buffered = [("aggio_defer", "enable")];
+        assert!(super::tests::tracker(&buffered, FORMATS, 1).search.is_some());
     }
 }

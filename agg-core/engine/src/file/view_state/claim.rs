@@ -46,7 +46,7 @@ impl ViewState {
 
     /// Checks everything that does not depend on the position; also returns the length in etypes.
     fn check(&self, call: Call, atomic: bool, map: Option<Arc<dyn Map>>) -> Result<(Request, u64)> {
-        self.state().turns.check()?;
+        self.state().deferred.check()?;
         let (direction, memory) = (call.direction, call.memory?);
         self.amode.check_access(direction)?;
         if matches!(call.position, Position::Explicit(_) | Position::Individual) {
@@ -74,7 +74,7 @@ impl ViewState {
             return None;
         }
         let mut state = self.state();
-        state.turns.check().ok()?;
+        state.deferred.check().ok()?;
         if !state.shows_plain_bytes() || state.sieves(call.direction) {
             return None;
         }

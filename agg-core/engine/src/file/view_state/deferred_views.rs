@@ -25,7 +25,7 @@ pub(super) struct DeferredViews {
     /// The error of the view that this rank set last, if no other rank has received it.
     failed: Option<Error>,
     /// The hints that this rank was given, if they have to be agreed on.
-    wish: Option<AgreedHints>,
+    requested: Option<AgreedHints>,
     /// Views that were set.
     views: u32,
 }
@@ -90,13 +90,13 @@ impl DeferredViews {
     }
 
     /// The hints to agree on, if there are any.
-    pub(super) fn wish(&self) -> Option<&AgreedHints> {
-        self.wish.as_ref()
+    pub(super) fn requested(&self) -> Option<&AgreedHints> {
+        self.requested.as_ref()
     }
 
     /// These hints are to be agreed on, or none.
-    pub(super) fn set_wish(&mut self, wish: Option<AgreedHints>) {
-        self.wish = wish;
+    pub(super) fn set_requested(&mut self, requested: Option<AgreedHints>) {
+        self.requested = requested;
     }
 }
 
@@ -106,20 +106,20 @@ mod tests {
 
     #[test]
     fn ranks_meet_when_all_shared_pointers_have_been_used() {
-        let mut turns = DeferredViews::new(true);
-        assert!(!turns.takes_unmet() && turns.moved() == 1);
-        assert_eq!((0..1000).take_while(|_| turns.advance()).count() as u32, POINTERS - 1);
-        assert!(turns.takes_unmet() && !turns.takes_unmet());
-        assert_eq!(turns.note_moved(), POINTERS - 1);
-        turns.renew();
-        assert!(turns.pointer() == 0 && turns.moved() == 0 && turns.advance());
+        let mut deferred = DeferredViews::new(true);
+        assert!(!deferred.takes_unmet() && deferred.moved() == 1);
+        assert_eq!((0..1000).take_while(|_| deferred.advance()).count() as u32, POINTERS - 1);
+        assert!(deferred.takes_unmet() && !deferred.takes_unmet());
+        assert_eq!(deferred.note_moved(), POINTERS - 1);
+        deferred.renew();
+        assert!(deferred.pointer() == 0 && deferred.moved() == 0 && deferred.advance());
     }
 
     #[test]
     fn ranks_meet_at_the_first_views_and_each_counts_all() {
-        let mut turns = DeferredViews::new(false);
-        assert_eq!((0..100).take_while(|_| !turns.count()).count() as u32, FEW_VIEWS);
-        turns.renew();
-        assert!(turns.count());
+        let mut deferred = DeferredViews::new(false);
+        assert_eq!((0..100).take_while(|_| !deferred.count()).count() as u32, FEW_VIEWS);
+        deferred.renew();
+        assert!(deferred.count());
     }
 }

@@ -3,6 +3,8 @@
 mod claim;
 mod deferred_views;
 mod pointers;
+#[cfg(test)]
+mod tests;
 
 pub(super) use claim::Run;
 pub use pointers::Whence;
@@ -32,7 +34,7 @@ struct State {
     individual: u64,
     hints: AgreedHints,
     /// The shared file pointer in force, and the changes to settle at the next meeting.
-    turns: DeferredViews,
+    deferred: DeferredViews,
 }
 
 impl ViewState {
@@ -44,8 +46,8 @@ impl ViewState {
         start: u64,
         hints: AgreedHints,
     ) -> Self {
-        let turns = DeferredViews::new(start != 0);
-        let state = State { view: Arc::new(View::bytes()), individual: start, hints, turns };
+        let deferred = DeferredViews::new(start != 0);
+        let state = State { view: Arc::new(View::bytes()), individual: start, hints, deferred };
         Self { amode, transport, shared, state: Mutex::new(state) }
     }
 
@@ -69,9 +71,9 @@ impl ViewState {
     }
 
     /// The hints that this rank was given last.
-    pub(super) fn wished_hints(&self) -> AgreedHints {
+    pub(super) fn requested_hints(&self) -> AgreedHints {
         let state = self.state();
-        state.turns.wish().unwrap_or(&state.hints).clone()
+        state.deferred.requested().unwrap_or(&state.hints).clone()
     }
 
     /// The hints that this rank was given last, changed by `info`.
@@ -80,7 +82,7 @@ impl ViewState {
         info: &[(String, String)],
         complaints: &mut Diagnostics,
     ) -> AgreedHints {
-        let old = self.wished_hints();
+        let old = self.requested_hints();
         if info.is_empty() {
             return old;
         }
@@ -93,24 +95,24 @@ impl ViewState {
     pub(super) fn take_agreed(&self, hints: AgreedHints) {
         let mut state = self.state();
         state.hints = hints;
-        state.turns.set_wish(None);
+        state.deferred.set_requested(None);
     }
 
     /// Whether this rank sets its view without the others, as they all do; then the next shared
     /// pointer is in force. `buffers` says whether writes are buffered.
-    pub(super) fn takes_turn(&self, buffers: bool, atomic: bool) -> bool {
+    pub(super) fn defers_view(&self, buffers: bool, atomic: bool) -> bool {
         let mut state = self.state();
-        let are_many = state.turns.count();
+        let are_many = state.deferred.count();
         // If the shared pointer determines the displacement, all ranks have to read it.
         let is_sequential = self.amode.has(Amode::SEQUENTIAL);
         let is_allowed = state.hints.hints.aggio_views_alone == Switch::Enable;
         let may = buffers || are_many && is_allowed && !atomic && !is_sequential;
-        self.transport.size() > 1 && may && state.turns.advance()
+        self.transport.size() > 1 && may && state.deferred.advance()
     }
 
     /// Whether a call that all ranks make has to settle something first; once.
     pub(super) fn takes_unmet(&self) -> bool {
-        self.state().turns.takes_unmet()
+        self.state().deferred.takes_unmet()
     }
 
     /// Sets this rank's view without the others. An error in it is the error of this rank alone; if
@@ -127,18 +129,18 @@ impl ViewState {
     ) -> Result<()> {
         let mut state = self.state();
         if kept {
-            state.turns.set_failed(view.as_ref().err().cloned());
+            state.deferred.set_failed(view.as_ref().err().cloned());
         }
         state.view = Arc::new(view?);
         state.individual = 0;
         if hints.digest == state.hints.digest {
             // Also drops a different request of an earlier view.
-            state.turns.set_wish(None);
+            state.deferred.set_requested(None);
             state.hints = hints;
         } else {
             let agreed = state.hints.hints.must_agree();
             state.hints = hints.clone().adopting(&agreed, self.transport.size(), false, path);
-            state.turns.set_wish(Some(hints));
+            state.deferred.set_requested(Some(hints));
         }
         Ok(())
     }
@@ -148,7 +150,7 @@ impl ViewState {
         let mut state = self.state();
         state.view = Arc::new(view);
         state.individual = 0;
-        state.turns.renew();
+        state.deferred.renew();
         state.hints = hints;
     }
 }

@@ -62,7 +62,7 @@ impl ViewState {
         end: u64,
     ) -> Result<u64> {
         let shared = self.shared_pointer()?;
-        let number = self.state().turns.pointer();
+        let number = self.state().deferred.pointer();
         let current = u64::try_from(shared.load(number)?).unwrap_or(0);
         let target = target(&self.view(), whence, current, end, offset)?;
         shared.store(number, to_offset(target)?)?;
@@ -71,12 +71,12 @@ impl ViewState {
 
     /// The shared file pointer was moved for all ranks.
     pub(in crate::file) fn note_shared_moved(&self) {
-        self.state().turns.note_moved();
+        self.state().deferred.note_moved();
     }
 
     /// The shared file pointers that this rank has moved, a bit each.
     pub(in crate::file) fn shared_moved(&self) -> u64 {
-        self.state().turns.moved()
+        self.state().deferred.moved()
     }
 
     /// Sets the first shared file pointer to 0, and those that any rank has `moved`; on one rank
@@ -95,7 +95,7 @@ impl ViewState {
     /// # Errors
     /// `UnsupportedOperation` if the ranks share no state.
     pub(in crate::file) fn position_shared(&self) -> Result<i64> {
-        let number = self.state().turns.pointer();
+        let number = self.state().deferred.pointer();
         self.shared_pointer()?.load(number)
     }
 
@@ -117,7 +117,7 @@ impl ViewState {
 
     /// Takes the next `etypes` at the shared file pointer; returns where they start.
     pub(in crate::file) fn claim_shared(&self, etypes: u64) -> Result<u64> {
-        let number = self.state().turns.note_moved();
+        let number = self.state().deferred.note_moved();
         let start = self.shared_pointer()?.fetch_add(number, to_offset(etypes)?)?;
         u64::try_from(start).map_err(|_| too_far())
     }

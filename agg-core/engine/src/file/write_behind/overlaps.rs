@@ -1,5 +1,5 @@
 //! Bytes that several ranks have written since the last flush: the last write is stored, as without
-//! deferred writes.
+//! write-behind.
 //!
 //! Ranks first exchange a rough description of their writes in each collective call, and between
 //! calls. Mostly it shows that no two of them wrote the same bytes at different times. If not, some
