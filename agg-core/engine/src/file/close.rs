@@ -1,10 +1,8 @@
 //! Closing and deleting.
 
-use super::agreement::{Kind, from_rank, meet, meet_with_news};
-use super::set_conversion::SetConversion;
-use super::settling::SettlingFlush;
+use super::closing::Closing;
 use super::{Amode, File};
-use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::error::Result;
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
 
@@ -15,63 +13,9 @@ impl File {
     /// The system's error from any rank's close, on every rank; `Io` if a split operation was still
     /// active; `File` if the file was closed before.
     pub fn close(self: Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (flush, tags, seal) = (SettlingFlush::new(&self), self.tags.next(), self.tags.next());
-        let last = self.tags.next();
+        let closing = Closing::new(&self);
         Box::pin(async move {
-            let closed = async {
-                let local = self.split.end_unfinished().await;
-                let flushed = flush.run().await;
-                let flushed = flushed.map_err(|error| self.write_behind.save_or_lose(error));
-                self.write_behind.stop_answering();
-                let local = local.and(flushed);
-                if !self.lifecycle.end() {
-                    // On every rank: none has closed it without the others.
-                    let text = "the file has been closed before";
-                    return Err(Error::new(ErrorClass::File, text));
-                }
-                let sealing = SetConversion::request(&**self.driver());
-                self.storage.small().leave();
-                let local = local.and(self.lifecycle.close_here(&**self.driver()));
-                let is_open = self.lifecycle.completes(&**self.driver());
-                let met =
-                    meet_with_news(&*self.transport, &tags, Kind::Close, sealing, local, is_open);
-                let (agreed, completes) = match met.await {
-                    Ok((all, completes)) => (Ok(all), completes),
-                    Err(error) => (Err(error), false),
-                };
-                // No rank sends flush requests any more.
-                self.write_behind.stop_serving_nodes();
-                self.write_behind.withdraw();
-                let closed = self.lifecycle.close_last(&**self.driver(), &agreed);
-                let agreed = if completes {
-                    meet(&*self.transport, &last, Kind::Close, [0; 4], closed).await.and(agreed)
-                } else {
-                    // No rank completes the file in its last close, so there is no further error.
-                    agreed
-                };
-                let deleted = if self.amode().has(Amode::DELETE_ON_CLOSE) {
-                    from_rank(&*self.transport, &tags, self.leader, || {
-                        self.lifecycle
-                            .delete(self.engine.drivers(), self.transport.rank())
-                            .map(|()| [0; 4])
-                    })
-                    .await
-                    .map(drop)
-                } else {
-                    Ok(())
-                };
-                let sealed = match &agreed {
-                    Ok(told) if !self.amode().has(Amode::DELETE_ON_CLOSE) => {
-                        self.conversion.seal(told, &seal).await
-                    }
-                    _ => Ok(None),
-                };
-                let told = sealed.as_ref().ok().and_then(|told| told.as_deref());
-                self.account.report(&tags, told).await;
-                self.lifecycle.leave_lane(&agreed);
-                agreed.map(drop).and(deleted).and(sealed.map(drop))
-            };
-            closed.await.map_err(|error| self.context(error, "MPI_File_close"))
+            closing.run().await.map_err(|error| self.context(error, "MPI_File_close"))
         })
     }
 

@@ -25,6 +25,7 @@ mod amode;
 mod atomic;
 mod call;
 mod close;
+mod closing;
 mod convert;
 mod data;
 mod data_call;

@@ -70,7 +70,7 @@ pub(crate) struct WriteBehind {
 }
 
 impl WriteBehind {
-    /// That of a file just opened with these `hints`; bytes may be spilled beside `path`.
+    /// That of a file just opened with these `hints`.
     pub(super) fn new(
         storage: Arc<Storage>,
         split: Arc<SplitCall>,
@@ -79,10 +79,8 @@ impl WriteBehind {
         hints: &Arc<Hints>,
         workers: Workers,
     ) -> Self {
-        let buffer = buffers.then(|| {
-            let path = handle.path().to_owned();
-            Arc::new(Buffer::new(storage.clone(), holders, hints.clone(), &path))
-        });
+        let new = || Buffer::new(storage.clone(), holders, hints.clone(), handle.path());
+        let buffer = buffers.then(|| Arc::new(new()));
         let requests = FlushRequests::new(storage.clone(), split.clone(), asks);
         Self { storage, split, handle, buffer, requests, answering: Answering::new(workers) }
     }
