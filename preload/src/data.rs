@@ -133,7 +133,7 @@ pub unsafe fn blocking(
 ) -> Result<()> {
     let engine = &target.file.engine;
     let mut call = call(target, direction, position, collective, buffer);
-    let outcome = engine.at_once(&mut call).unwrap_or_else(|| {
+    let outcome = engine.fast_path(&mut call).unwrap_or_else(|| {
         let prepared = convert(target, call, buffer);
         prepared.after.finish(progress::wait(engine.start(prepared.call)))
     });

@@ -59,7 +59,7 @@ pub unsafe fn end(
 ) -> Result<()> {
     let engine = &target.file.engine;
     let kind = SplitKind { direction, pointer };
-    let mine = engine.active_split() == Some(kind);
+    let mine = engine.split().active() == Some(kind);
     let mut outcome = progress::wait(engine.end_split(kind, target.function));
     if mine && let Some(active) = take(&target.file) {
         outcome = active.after.finish(outcome);
@@ -97,12 +97,12 @@ impl Pending for Splits {
     }
 
     fn needs_turns(&self) -> bool {
-        self.files().iter().any(|file| file.engine.needs_progress())
+        self.files().iter().any(|file| file.engine.split().needs_progress())
     }
 
     /// Lets them proceed, and returns whether any may need this again.
     fn may_need_turns(&self) -> bool {
         // Each must be polled, so nothing may stop at the first that has work left.
-        self.files().iter().filter(|file| file.engine.progress()).count() > 0
+        self.files().iter().filter(|file| file.engine.split().progress()).count() > 0
     }
 }

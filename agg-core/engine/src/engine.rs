@@ -1,6 +1,6 @@
 //! The engine: drivers, formats and layouts registered by its host, and state shared by open files.
 
-use crate::file::Deferring;
+use crate::file::OpenFiles;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::workers::Workers;
 use aggio_container::blob::Recaster;
@@ -17,8 +17,7 @@ pub struct Engine {
     formats: Formats,
     recaster: Option<&'static dyn Recaster>,
     workers: Workers,
-    /// Open files that accept deferred writes.
-    pub(crate) deferring: Deferring,
+    pub(crate) open_files: Arc<OpenFiles>,
 }
 
 impl Engine {

@@ -1,6 +1,8 @@
 //! Counts of a file's calls, reported when the file is closed.
 
-use super::{Direction, File};
+use super::route::Route;
+use super::storage::Storage;
+use crate::Direction;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::report::{Counters, Of, Summary, Totals};
@@ -8,55 +10,73 @@ use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_config::settings::Report;
 use aggio_store::driver::Outcome;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A data call that has begun.
 #[derive(Clone, Copy)]
 pub(super) struct Begun {
-    operation: &'static str,
+    pub(super) operation: &'static str,
+    pub(super) route: Route,
     direction: Direction,
     /// The start time, if times are taken.
     at: Option<Instant>,
 }
 
-impl File {
-    /// Counts a call that begins.
+/// The account of one open file on this rank.
+pub(super) struct Account {
+    storage: Arc<Storage>,
+    /// The name that the program gave.
+    path: String,
+    /// As the open requested it.
+    report: Report,
+}
+
+impl Account {
+    /// That of a file just opened.
+    pub(super) fn new(storage: Arc<Storage>, path: String, report: Report) -> Self {
+        Self { storage, path, report }
+    }
+
+    /// The name that the program gave.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Counts a call that begins; its route is the fast path until another is chosen.
     pub(super) fn begin(
         &self,
         operation: &'static str,
         direction: Direction,
         collective: bool,
     ) -> Begun {
-        Counters::add(&self.counters.calls, 1);
+        Counters::add(&self.storage.counters().calls, 1);
         if collective {
-            Counters::add(&self.counters.collective_calls, 1);
+            Counters::add(&self.storage.counters().collective_calls, 1);
         }
         if self.report != Report::Off {
-            self.counters.take_times();
+            self.storage.counters().take_times();
         }
-        Begun { operation, direction, at: self.counters.now() }
+        Begun { operation, route: Route::FastPath, direction, at: self.storage.counters().now() }
     }
 
-    /// Counts a call, invalidates small reads after a write, and adds the file's context to its
-    /// error.
-    pub(super) fn end(&self, begun: Begun, mut outcome: Outcome) -> Outcome {
-        let counters = &*self.counters;
+    /// Counts a call, and invalidates small reads after a write.
+    pub(super) fn end(&self, begun: Begun, outcome: &Outcome) {
+        let counters = &**self.storage.counters();
         let bytes = match begun.direction {
             Direction::Read => &counters.bytes_read,
             Direction::Write => {
-                self.small.changed();
+                self.storage.small().changed();
                 &counters.bytes_written
             }
         };
         Counters::add(bytes, outcome.bytes);
         Counters::add_since(&counters.nanoseconds, begun.at);
-        log!(Level::Debug, "{}: {}: {} bytes", self.path, begun.operation, outcome.bytes);
-        outcome.result = outcome.result.map_err(|error| {
+        let (path, operation, route) = (&*self.path, begun.operation, begun.route.name());
+        log!(Level::Debug, "{path}: {operation}: {} bytes, {route}", outcome.bytes);
+        if outcome.result.is_err() {
             Counters::add(&counters.errors, 1);
-            self.context(error, begun.operation)
-        });
-        outcome
+        }
     }
 
     /// Sums the counts of all ranks; rank 0 reports them. Does nothing without a request in the
@@ -65,36 +85,30 @@ impl File {
         if self.report == Report::Off {
             return;
         }
-        let transport = &*self.transport;
+        let transport = &**self.storage.transport();
         let mine = self.totals().to_bytes();
         // Ranks that cannot communicate have already reported that error.
         let Ok(sum) = group::allreduce(transport, tags.tag(5), mine, add).await else { return };
         if transport.rank() == 0 {
             let totals = Totals::from_bytes(&sum).unwrap_or_default();
-            let (path, driver, ranks) = (&*self.path, self.driver.name(), transport.size());
+            let (path, driver, ranks) =
+                (&*self.path, self.storage.driver().name(), transport.size());
             Summary { path, driver, ranks, of: Of::All, totals, sealed }.tell(self.report);
         }
     }
 
     /// The counts of this rank: its calls, and the background work of its driver.
     fn totals(&self) -> Totals {
-        let mut totals = self.counters.totals();
-        self.driver.background().iter().for_each(|more| totals.add(more));
+        let mut totals = self.storage.counters().totals();
+        self.storage.driver().background().iter().for_each(|more| totals.add(more));
         totals
-    }
-
-    /// Reports this rank's counts of a file that is never closed, if the open requested a report.
-    pub fn report_alone(&self) {
-        if !self.closed.load(Ordering::Acquire) {
-            self.tell_alone();
-        }
     }
 
     /// Reports this rank's counts, if the open requested a report.
     pub(super) fn tell_alone(&self) {
-        let (path, driver) = (&*self.path, self.driver.name());
-        let (ranks, totals) = (self.transport.size(), self.totals());
-        let of = Of::Rank(self.transport.rank());
+        let (path, driver) = (&*self.path, self.storage.driver().name());
+        let (ranks, totals) = (self.storage.transport().size(), self.totals());
+        let of = Of::Rank(self.storage.transport().rank());
         Summary { path, driver, ranks, of, totals, sealed: None }.tell(self.report);
     }
 }

@@ -26,7 +26,7 @@ pub(super) enum Kind {
     ReadOrdered = 17 << 2,
     WriteOrdered = 18 << 2,
     Flush = 19 << 2,
-    Later = 20 << 2,
+    WriteBehind = 20 << 2,
 }
 
 /// Steps of operations that begin with a meeting, beside its own.

@@ -1,5 +1,6 @@
 //! Access modes: the `amode` argument of an open.
 
+use crate::Direction;
 use aggio_base::error::{Error, ErrorClass, Result};
 
 /// The access mode of an open file, as bits. The values are the engine's own; the layer above
@@ -72,6 +73,43 @@ impl Amode {
         }
         Ok(())
     }
+
+    /// Checks that the mode permits access in this direction.
+    ///
+    /// # Errors
+    /// `Access` for a read, `ReadOnly` for a write that it does not permit.
+    pub(super) fn check_access(self, direction: Direction) -> Result<()> {
+        let (permits, class) = match direction {
+            Direction::Read => (self.is_readable(), ErrorClass::Access),
+            Direction::Write => (self.is_writable(), ErrorClass::ReadOnly),
+        };
+        let refused = || Error::new(class, format!("the file was opened {self}"));
+        if permits { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Checks that the file is accessed through other pointers than the shared one.
+    ///
+    /// # Errors
+    /// `UnsupportedOperation` for SEQUENTIAL.
+    pub(super) fn check_not_sequential(self) -> Result<()> {
+        if !self.has(Self::SEQUENTIAL) {
+            return Ok(());
+        }
+        let text = "a file opened SEQUENTIAL is accessed through its shared file pointer only";
+        Err(Error::new(ErrorClass::UnsupportedOperation, text))
+    }
+
+    /// SEQUENTIAL files have views at the current place only, other files never (MPI-4.1, 14.3).
+    ///
+    /// # Errors
+    /// `Arg` if `is_current` does not go with the mode.
+    pub(super) fn check_displacement(self, is_current: bool) -> Result<()> {
+        if self.has(Self::SEQUENTIAL) == is_current {
+            return Ok(());
+        }
+        let text = "MPI_DISPLACEMENT_CURRENT goes with files opened SEQUENTIAL, and only with them";
+        Err(Error::new(ErrorClass::Arg, text))
+    }
 }
 
 impl std::fmt::Display for Amode {
@@ -124,6 +162,23 @@ mod tests {
             assert_eq!(wrong.check().unwrap_err().class(), ErrorClass::Amode, "{wrong}");
         }
         assert!(Amode::WRONLY.with(Amode::SEQUENTIAL).check().is_ok());
+    }
+
+    #[test]
+    fn a_mode_permits_directions_pointers_and_displacements() {
+        let (read, write) = (Direction::Read, Direction::Write);
+        let class = |checked: Result<()>| checked.err().map(|error| error.class());
+        assert_eq!(class(Amode::RDONLY.check_access(write)), Some(ErrorClass::ReadOnly));
+        assert_eq!(class(Amode::WRONLY.check_access(read)), Some(ErrorClass::Access));
+        assert!([read, write].into_iter().all(|one| Amode::RDWR.check_access(one).is_ok()));
+        let sequential = Amode::RDONLY.with(Amode::SEQUENTIAL);
+        let refused = class(sequential.check_not_sequential());
+        assert_eq!(refused, Some(ErrorClass::UnsupportedOperation));
+        assert!(Amode::RDONLY.check_not_sequential().is_ok());
+        for is_current in [true, false] {
+            assert_eq!(sequential.check_displacement(is_current).is_ok(), is_current);
+            assert_eq!(Amode::RDWR.check_displacement(is_current).is_ok(), !is_current);
+        }
     }
 
     #[test]

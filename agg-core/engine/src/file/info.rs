@@ -8,6 +8,7 @@ use aggio_base::log::{self, Level};
 use aggio_comm::group;
 use aggio_comm::tags::TagBlock;
 use aggio_comm::task::BoxFuture;
+use aggio_comm::transport::Transport;
 use aggio_config::hints::{Hints, InForce};
 use aggio_store::driver::Striped;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,19 +34,19 @@ impl AgreedHints {
     /// meeting, with the digests in word `place`.
     pub(super) async fn agree(
         self,
-        file: &File,
+        transport: &dyn Transport,
         all: &[Words],
         place: usize,
         tags: &TagBlock,
+        path: &str,
     ) -> Result<Self> {
         let Some(other) = all.iter().position(|words| words[place] != all[0][place]) else {
             return Ok(self);
         };
-        let transport = &*file.transport;
         let values = self.hints.must_agree();
         let values = group::bcast(transport, tags.tag(4), 0, values).await?;
         let tells = transport.rank() == other;
-        Ok(self.adopting(&values, transport.size(), tells, &file.path))
+        Ok(self.adopting(&values, transport.size(), tells, path))
     }
 
     /// With a value that the engine had to choose.
@@ -89,13 +90,13 @@ impl File {
         complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
-        let hints = self.changed_hints(info, complaints);
+        let hints = self.views.changed_hints(info, complaints);
         Box::pin(async move {
             let set = async {
                 let words = [hints.digest, 0, 0, 0];
-                let checked = file.check_open();
+                let checked = file.lifecycle.check_open();
                 let all = meet(&*file.transport, &tags, Kind::SetInfo, words, checked).await?;
-                let hints = hints.agree(&file, &all, 0, &tags).await?;
+                let hints = hints.agree(&*file.transport, &all, 0, &tags, file.path()).await?;
                 file.take_agreed(hints);
                 Ok(())
             };
@@ -106,7 +107,8 @@ impl File {
     /// The hints in force and the values that the engine really uses.
     pub fn info(&self) -> Vec<InForce> {
         let mut hints = (*self.hints()).clone();
-        let ranks: Vec<String> = self.aggregators.iter().map(usize::to_string).collect();
+        let ranks: Vec<String> =
+            self.storage.reach().aggregators.iter().map(usize::to_string).collect();
         hints.note("cb_nodes", &ranks.len().to_string());
         hints.note("romio_aggregator_list", &ranks.join(" "));
         let node = self.transport.node();
@@ -114,17 +116,17 @@ impl File {
             let window = hints.cb_buffer_size.min(node.window());
             hints.note("aggio_window_size", &window.to_string());
         }
-        hints.note("romio_filesystem_type", self.driver.name());
+        hints.note("romio_filesystem_type", self.driver().name());
         // The file's real striping, regardless of the request. Without stripes the unit still
         // determines file domains.
-        let facts = self.driver.facts();
+        let facts = self.driver().facts();
         if facts.striping_unit > 0 {
             hints.note("striping_unit", &facts.striping_unit.to_string());
         }
         if facts.striping_factor > 0 {
             hints.note("striping_factor", &facts.striping_factor.to_string());
         }
-        let set = self.driver.striped() == Striped::Set;
+        let set = self.driver().striped() == Striped::Set;
         let is_true = |hint: &InForce| match hint.name {
             "striping_factor" => facts.striping_factor > 0,
             "start_iodevice" => set,
@@ -135,20 +137,12 @@ impl File {
 
     /// The hints in force.
     pub fn hints(&self) -> Arc<Hints> {
-        self.state().hints.hints.clone()
+        self.views.hints()
     }
 
-    pub(super) fn changed_hints(
-        &self,
-        info: &[(String, String)],
-        complaints: &mut Diagnostics,
-    ) -> AgreedHints {
-        let old = self.wished_hints();
-        if info.is_empty() {
-            return old;
-        }
-        let mut hints = (*old.hints).clone();
-        hints.update(info, complaints);
-        AgreedHints::new(hints, self.transport.size())
+    /// All ranks have agreed on these hints.
+    pub(super) fn take_agreed(&self, hints: AgreedHints) {
+        self.views.take_agreed(hints);
+        self.write_behind.set_hints(&self.hints());
     }
 }

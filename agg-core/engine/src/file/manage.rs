@@ -1,11 +1,12 @@
 //! Size, storage, durability and consistency of an open file.
 
-use super::agreement::{Kind, from_rank, meet, meet_with_news, same_everywhere, step};
-use super::{Amode, Direction, File};
-use aggio_base::error::{Error, ErrorClass, Result};
+use super::agreement::{Kind, meet, meet_with_news, same_everywhere, step};
+use super::resize::Resize;
+use super::settling::SettlingFlush;
+use super::{Direction, File};
+use aggio_base::error::{ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl File {
     /// Truncates or extends the file to `size` bytes; collective, with equal sizes on all ranks.
@@ -15,7 +16,7 @@ impl File {
     /// `Arg` if the sizes differ or are negative; `ReadOnly`, `UnsupportedOperation` by mode; the
     /// file system's error. The same error on every rank.
     pub fn set_size(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
-        self.resize(Kind::SetSize, "MPI_File_set_size", size)
+        Resize::start(self, Kind::SetSize, "MPI_File_set_size", size)
     }
 
     /// Makes sure that the file's first `size` bytes have storage; never shrinks it. Collective,
@@ -24,53 +25,7 @@ impl File {
     /// # Errors
     /// As [`File::set_size`].
     pub fn preallocate(self: &Arc<Self>, size: i64) -> BoxFuture<'static, Result<()>> {
-        self.resize(Kind::Preallocate, "MPI_File_preallocate", size)
-    }
-
-    fn resize(
-        self: &Arc<Self>,
-        kind: Kind,
-        operation: &'static str,
-        size: i64,
-    ) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
-        Box::pin(async move {
-            let resized = async {
-                let flushed = file.flush(flush).await;
-                let checked = file.check_resize(size).and(flushed);
-                let words = [size.cast_unsigned(), 0, 0, 0];
-                let all = meet(&*file.transport, &tags, kind, words, checked).await?;
-                same_everywhere(&all, ErrorClass::Arg, "the size")?;
-                let done = from_rank(&*file.transport, &tags, file.leader, || {
-                    file.wrote.store(true, Ordering::Release);
-                    let size = u64::try_from(size).unwrap_or(0);
-                    match kind {
-                        Kind::SetSize => file.driver.set_size(size)?,
-                        _ => file.driver.preallocate(size)?,
-                    }
-                    Ok([size, 0, 0, 0])
-                })
-                .await;
-                file.small.changed();
-                done?;
-                if kind == Kind::SetSize {
-                    file.driver.was_resized(size.cast_unsigned());
-                    file.look_at_size(size.cast_unsigned());
-                }
-                Ok(())
-            };
-            resized.await.map_err(|error| file.context(error, operation))
-        })
-    }
-
-    fn check_resize(&self, size: i64) -> Result<()> {
-        self.check_open()?;
-        self.check_not_sequential()?;
-        self.check_writable()?;
-        if size < 0 {
-            return Err(Error::new(ErrorClass::Arg, format!("size {size} is negative")));
-        }
-        Ok(())
+        Resize::start(self, Kind::Preallocate, "MPI_File_preallocate", size)
     }
 
     /// The file's size in bytes. Not collective.
@@ -78,8 +33,11 @@ impl File {
     /// # Errors
     /// The file system's error.
     pub fn size(&self) -> Result<u64> {
-        let drained = self.check_open().and_then(|()| self.settle_own(Direction::Read, None));
-        let size = drained.and_then(|()| self.driver.size());
+        let drained = self
+            .lifecycle
+            .check_open()
+            .and_then(|()| self.write_behind.settle_own(Direction::Read, None));
+        let size = drained.and_then(|()| self.driver().size());
         size.map_err(|error| self.context(error, "MPI_File_get_size"))
     }
 
@@ -88,32 +46,30 @@ impl File {
     /// # Errors
     /// The file system's error on any rank, on every rank.
     pub fn sync(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
         Box::pin(async move {
-            let flushed = file.flush(flush).await;
-            let synced = file.check_open().and(flushed).and_then(|()| file.sync_local());
+            let flushed = flush.run().await;
+            let synced =
+                file.lifecycle.check_open().and(flushed).and_then(|()| file.storage.sync());
             let synced = async {
-                let (transport, news) = (&*file.transport, file.has_news());
+                let (transport, news) = (&*file.transport, file.storage.format().has_news());
                 let met = meet_with_news(transport, &tags, Kind::Sync, [0; 4], synced, news).await;
                 let told = match &met {
-                    Ok((_, true)) => file.share_news(tags.tag(step::NEWS)).await,
+                    Ok((_, true)) => {
+                        file.storage
+                            .format()
+                            .share_news(&*file.transport, tags.tag(step::NEWS))
+                            .await
+                    }
                     _ => Ok(()),
                 };
                 // Only now the writes of the other ranks have reached the file.
-                file.driver.renew();
-                file.small.renewed();
+                file.driver().renew();
+                file.storage.small().renewed();
                 met.and(told)
             };
             synced.await.map_err(|error| file.context(error, "MPI_File_sync"))
         })
-    }
-
-    /// Makes the writes of this rank since the last call durable.
-    fn sync_local(&self) -> Result<()> {
-        if !self.wrote.swap(false, Ordering::AcqRel) {
-            return Ok(());
-        }
-        self.driver.sync().inspect_err(|_| self.wrote.store(true, Ordering::Release))
     }
 
     /// Turns atomic mode on or off; collective, with equal arguments on all ranks.
@@ -125,29 +81,42 @@ impl File {
     /// hosts and the file system has no locks; the same
     /// error on every rank.
     pub fn set_atomicity(self: &Arc<Self>, atomic: bool) -> BoxFuture<'static, Result<()>> {
-        let (file, flush, tags) = (self.clone(), self.settling_flush_tags(), self.tags.next());
+        let (file, flush, tags) = (self.clone(), SettlingFlush::new(self), self.tags.next());
         Box::pin(async move {
             let set = async {
-                let flushed = file.flush(flush).await;
+                let flushed = flush.run().await;
                 let (words, checked) =
-                    ([u64::from(atomic), 0, 0, 0], file.check_open().and(flushed));
+                    ([u64::from(atomic), 0, 0, 0], file.lifecycle.check_open().and(flushed));
                 let all = meet(&*file.transport, &tags, Kind::SetAtomicity, words, checked).await?;
                 same_everywhere(&all, ErrorClass::Arg, "the flag")?;
-                if atomic { file.share_locks(&tags).await } else { Ok(()) }
+                match atomic {
+                    true => {
+                        let (transport, trial) = (
+                            &*file.transport,
+                            file.storage.lock_trial(file.views.amode().is_writable()),
+                        );
+                        file.atomic.share_locks(transport, tags.tag(3), file.driver(), trial).await
+                    }
+                    false => Ok(()),
+                }
             };
             set.await.map_err(|error| file.context(error, "MPI_File_set_atomicity"))?;
-            file.state().atomic = atomic;
+            file.atomic.set(atomic);
             Ok(())
         })
     }
 
-    /// Whether atomic mode is on.
-    pub fn atomicity(&self) -> bool {
-        self.state().atomic
+    /// Makes other ranks store their buffered writes, before this rank alone reads the file's size.
+    ///
+    /// # Errors
+    /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
+    pub fn settled(self: &Arc<Self>) -> BoxFuture<'static, Result<()>> {
+        let file = self.clone();
+        Box::pin(async move { file.write_behind.ask(Direction::Read, None).await })
     }
 
-    /// Whether the file is deleted when it is closed.
-    pub(super) fn is_deleted_on_close(&self) -> bool {
-        self.amode.has(Amode::DELETE_ON_CLOSE)
+    /// Whether atomic mode is on.
+    pub fn atomicity(&self) -> bool {
+        self.atomic.is_on()
     }
 }

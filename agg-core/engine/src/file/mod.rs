@@ -7,43 +7,44 @@
 //! the same order. They claim their message tags when they are *called*, so that operations which
 //! are in progress at the same time never mix their messages. Every one of them ends with one
 //! result that all ranks agree on, also if a rank had wrong arguments.
+//!
+//! A call travels from its [`File`] downwards:
+//!
+//! ```text
+//! File            the operations of the standard
+//!   ViewState       view, file pointers, hints of this rank
+//!   DataCall        one read or write: its request and its Route
+//!   AtomicMode, SplitCall, Account, Lifecycle, SetConversion
+//!   WriteBehind     writes that ranks buffer, and the requests to flush them
+//!   Storage         the driver, the two-phase exchange, and the file's format
+//! ```
 
 mod account;
 mod agreement;
-mod alike;
 mod amode;
-mod asking;
-mod asking_nodes;
-mod at_once;
+mod atomic;
 mod call;
 mod close;
+mod closing;
 mod convert;
 mod data;
-mod deferral;
-mod deferred;
-mod deferred_views;
-mod deferring;
-mod fill;
-mod flight;
-mod flush;
-mod format;
-mod header;
+mod data_call;
+mod fast_path;
 mod info;
-mod lane;
-mod locks;
+mod lifecycle;
 mod manage;
-mod open;
-mod open_request;
-mod open_result;
 mod opening;
-mod overlaps;
 mod pointers;
-mod sealing;
-mod small;
+mod request;
+mod resize;
+mod route;
+mod set_conversion;
+mod settling;
 mod split;
-mod together;
+mod storage;
+mod view_change;
+mod view_state;
 mod views;
-mod worth;
 mod write_behind;
 
 #[cfg(test)]
@@ -52,29 +53,28 @@ mod tests;
 pub use crate::Direction;
 pub use amode::Amode;
 pub use call::{Call, Position, SplitKind, SplitPointer};
-pub use open::{OpenRequest, Stages};
-pub use pointers::Whence;
+pub use opening::{OpenRequest, Stages};
+pub use split::SplitCall;
+pub use view_state::Whence;
 pub use views::Displacement;
 
-pub(crate) use deferring::Deferring;
+pub(crate) use write_behind::OpenFiles;
 
 use crate::Engine;
-use crate::exchange::{Habits, PlanCache};
-use aggio_base::error::{Error, ErrorClass, Result};
+use account::Account;
+use aggio_base::error::Error;
 use aggio_base::report::Counters;
-use aggio_comm::asks::NodeAsks;
-use aggio_comm::lanes::Lane;
-use aggio_comm::pieces::NodePieces;
 use aggio_comm::tags::Tags;
-use aggio_comm::transport::{Holders, SharedLocks, SharedPointer, Transport};
-use aggio_comm::workers::Running;
-use aggio_config::settings::Report;
-use aggio_plan::format::Map;
-use aggio_staging::write_behind::Waiting;
-use aggio_store::driver::{Driver, Facts};
+use aggio_comm::transport::Transport;
+use aggio_store::driver::Driver;
 use aggio_types::view::View;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use atomic::AtomicMode;
+use lifecycle::Lifecycle;
+use set_conversion::SetConversion;
+use std::sync::Arc;
+use storage::Storage;
+use view_state::ViewState;
+use write_behind::WriteBehind;
 
 /// An open file, shared by the ranks of its transport.
 ///
@@ -84,78 +84,19 @@ pub struct File {
     engine: Arc<Engine>,
     transport: Arc<dyn Transport>,
     tags: Tags,
-    /// Held until the file is closed.
-    lane: Mutex<Option<Lane>>,
-    driver: Arc<dyn Driver>,
-    /// Other ranks of the node may take the file from this one until all close it.
-    offers: bool,
     /// The rank that opened the file first, and does everything that one rank does for all.
     leader: usize,
-    pointer: Option<Arc<dyn SharedPointer>>,
-    /// Made when atomic mode is first turned on.
-    locks: OnceLock<Arc<dyn SharedLocks>>,
-    aggregators: Vec<usize>,
-    /// Equal on all ranks.
-    facts: Facts,
-    /// The file is a container that every rank can open, equally on all ranks.
-    logs: bool,
-    /// Small writes are staged, and every rank can do so, equally on all ranks.
-    staged: bool,
-    /// The name that the program gave.
-    path: String,
-    /// The same name, as it means the file in any working directory.
-    place: String,
-    amode: Amode,
-    counters: Arc<Counters>,
-    habits: Habits,
-    plan_cache: PlanCache,
-    /// Bytes fetched by small reads.
-    small: NodePieces,
-    /// How the file's format is found, if that is of use.
-    looking: Option<format::Looking>,
-    /// Buffered writes, if the file's writes are deferred; on all ranks or on none.
-    waiting: Option<Mutex<Waiting>>,
-    /// State through which ranks request flushes; `None` if no rank needs it.
-    holders: Option<Holders>,
-    /// Connection for flush requests to other nodes, if there are any.
-    asks: Option<NodeAsks>,
-    me: OnceLock<Weak<File>>,
-    /// Made when it is first needed.
-    name: OnceLock<deferring::Name>,
-    /// The task that answers flush requests.
-    answering: Mutex<Option<Running<()>>>,
-    report: Report,
-    state: Mutex<State>,
-    wrote: AtomicBool,
-    /// A message from or to another rank failed: writes that depended on it may be missing.
-    cut_off: AtomicBool,
-    /// Views that were set.
-    views: AtomicU32,
-    closed: AtomicBool,
-    /// Why no set of files was made of it, and the cure, if one was asked for.
-    no_set: OnceLock<String>,
-}
-
-/// The mutable state of an open file.
-struct State {
-    view: Arc<View>,
-    /// This rank's file pointer, in etypes of the view.
-    individual: u64,
-    atomic: bool,
-    hints: info::AgreedHints,
-    split: Option<split::Split>,
-    /// The file's map agreed on by all ranks; it changes in collective blocking operations.
-    map: Option<Arc<dyn Map>>,
-    /// The shared file pointer in force, and the changes to settle at the next meeting.
-    turns: deferred_views::DeferredViews,
+    views: ViewState,
+    storage: Arc<Storage>,
+    write_behind: Arc<WriteBehind>,
+    atomic: AtomicMode,
+    split: Arc<SplitCall>,
+    account: Account,
+    lifecycle: Lifecycle,
+    conversion: SetConversion,
 }
 
 impl File {
-    /// The engine that opened the file.
-    pub fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     /// The ranks that opened the file.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
@@ -163,75 +104,42 @@ impl File {
 
     /// The path, as given to the open.
     pub fn path(&self) -> &str {
-        &self.path
+        self.account.path()
     }
 
     /// The mode given to the open.
     pub fn amode(&self) -> Amode {
-        self.amode
+        self.views.amode()
     }
 
     /// The view in force on this rank.
     pub fn view(&self) -> Arc<View> {
-        self.state().view.clone()
+        self.views.view()
     }
 
     /// The counts of the file's operations on this rank.
     pub fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+        self.storage.counters()
     }
 
     /// The driver that stores the file's bytes.
     pub fn driver(&self) -> &Arc<dyn Driver> {
-        &self.driver
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorClass::File, "the file has been closed"));
-        }
-        Ok(())
-    }
-
-    fn check_writable(&self) -> Result<()> {
-        if self.amode.is_writable() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorClass::ReadOnly, format!("the file was opened {}", self.amode)))
-    }
-
-    fn check_not_sequential(&self) -> Result<()> {
-        if !self.amode.has(Amode::SEQUENTIAL) {
-            return Ok(());
-        }
-        let text = "a file opened SEQUENTIAL is accessed through its shared file pointer only";
-        Err(Error::new(ErrorClass::UnsupportedOperation, text))
+        self.storage.driver()
     }
 
     /// Adds context to an error: the file's name and this rank, unless it names another rank.
     fn context(&self, error: Error, operation: &str) -> Error {
-        if is_of_messages(&error) {
-            self.cut_off.store(true, Ordering::Relaxed);
-        }
-        error.with_operation(operation).with_path(&self.path).with_rank(self.transport.rank())
+        self.lifecycle.note(&error);
+        error.with_operation(operation).with_path(self.path()).with_rank(self.transport.rank())
     }
-}
-
-/// Whether an error is one of the ranks' exchange, not of the file.
-fn is_of_messages(error: &Error) -> bool {
-    [ErrorClass::Other, ErrorClass::Intern].contains(&error.class())
 }
 
 impl std::fmt::Debug for File {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("File")
-            .field("path", &self.path)
-            .field("amode", &self.amode)
-            .field("driver", &self.driver)
+            .field("path", &self.path())
+            .field("amode", &self.amode())
+            .field("driver", self.driver())
             .finish_non_exhaustive()
     }
 }

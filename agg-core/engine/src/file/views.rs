@@ -1,16 +1,10 @@
 //! Setting the view of a file.
 
-use super::agreement::{Kind, from_rank, meet_with_news, step};
-use super::deferred_views::DeferredViews;
-use super::info::{AgreedHints, digest};
-use super::pointers::byte_of;
-use super::{Amode, File};
+use super::File;
+use super::view_change::ViewChange;
 use aggio_base::diagnostics::Diagnostics;
-use aggio_base::error::{Error, ErrorClass, Result};
-use aggio_comm::group;
-use aggio_comm::tags::TagBlock;
+use aggio_base::error::Result;
 use aggio_comm::task::BoxFuture;
-use aggio_comm::transport::POINTERS;
 use aggio_types::view::View;
 use std::sync::Arc;
 
@@ -42,87 +36,16 @@ impl File {
         complaints: &mut Diagnostics,
     ) -> BoxFuture<'static, Result<()>> {
         let (file, tags) = (self.clone(), self.tags.next());
-        let hints = self.changed_hints(info, complaints);
-        let alone = self.takes_turn();
+        let hints = self.views.changed_hints(info, complaints);
+        let atomic = self.atomic.is_on();
+        let alone = self.views.defers_view(self.write_behind.buffers(atomic), atomic);
+        let change = ViewChange::new(self, view, displacement, hints);
         Box::pin(async move {
             let set = match alone {
-                true => file
-                    .check_displacement(displacement)
-                    .and_then(|()| file.set_view_alone(view, hints)),
-                false => file.meet_and_set_view(view, displacement, hints, &tags).await,
+                true => change.alone(),
+                false => change.with_all(&tags).await,
             };
             set.map_err(|error| file.context(error, "MPI_File_set_view"))
         })
-    }
-
-    async fn meet_and_set_view(
-        &self,
-        view: Result<View>,
-        displacement: Displacement,
-        hints: AgreedHints,
-        tags: &TagBlock,
-    ) -> Result<()> {
-        let checked = self.check_open().and_then(|()| self.check_displacement(displacement));
-        let moved = self.state().turns.moved();
-        let (words, checked) = match (&view, checked) {
-            (Ok(view), Ok(())) => {
-                ([digest(view.representation()), hints.digest, displacement as u64, moved], Ok(()))
-            }
-            (Err(error), Ok(())) => ([0; 4], Err(error.clone())),
-            (_, Err(error)) => ([0; 4], Err(error)),
-        };
-        let transport = &*self.transport;
-        let met = meet_with_news(transport, tags, Kind::SetView, words, checked, self.has_news());
-        let (all, news) = met.await?;
-        if news {
-            self.share_news(tags.tag(step::NEWS)).await?;
-        }
-        if all.iter().any(|words| words[0] != all[0][0]) {
-            let text = "the data representation differs between ranks";
-            return Err(Error::new(ErrorClass::NotSame, text));
-        }
-        let mut view = view?;
-        let hints = hints.agree(self, &all, 1, tags).await?;
-        if displacement == Displacement::Current {
-            let moved = self.moved_to_current(&view);
-            let local = moved.as_ref().map(drop).map_err(Clone::clone);
-            group::agree(&*self.transport, tags.tag(3), local).await?;
-            view = moved?;
-        }
-        // The first pointer is set to 0 below, regardless of which rank moved it.
-        let moved = all.iter().fold(0, |all, words| all | words[3]);
-        if displacement == Displacement::Current || moved != 0 {
-            from_rank(&*self.transport, tags, self.leader, || {
-                let shared = self.shared_pointer()?;
-                let dirty = |number: &u32| moved >> number & 1 == 1 || *number == 0;
-                (0..POINTERS).filter(dirty).try_for_each(|number| shared.store(number, 0))?;
-                Ok([0; 4])
-            })
-            .await?;
-        }
-        let mut state = self.state();
-        state.view = Arc::new(view);
-        state.individual = 0;
-        state.turns = DeferredViews::default();
-        state.hints = hints;
-        Ok(())
-    }
-
-    /// SEQUENTIAL files have views at the current place only, other files never (MPI-4.1, 14.3).
-    fn check_displacement(&self, displacement: Displacement) -> Result<()> {
-        let sequential = self.amode.has(Amode::SEQUENTIAL);
-        if sequential == (displacement == Displacement::Current) {
-            return Ok(());
-        }
-        let text = "MPI_DISPLACEMENT_CURRENT goes with files opened SEQUENTIAL, and only with them";
-        Err(Error::new(ErrorClass::Arg, text))
-    }
-
-    /// `view` from the byte on that the shared file pointer is at.
-    fn moved_to_current(&self, view: &View) -> Result<View> {
-        let etypes = u64::try_from(self.position_of_all()?).unwrap_or(0);
-        let byte = byte_of(&self.view(), etypes)?;
-        let (etype, filetype) = (view.etype().clone(), view.filetype().clone());
-        View::new(byte, etype, filetype, view.representation().clone(), self.amode.is_writable())
     }
 }

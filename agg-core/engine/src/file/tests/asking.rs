@@ -245,7 +245,7 @@ fn launch_read_all(rank: &Rank, buffer: &mut [u8]) -> Running<Outcome> {
         collective: true,
         memory: Ok(bytes(buffer)),
     });
-    let flies = || rank.file.waiting().is_some_and(|waiting| waiting.flying.is_some());
+    let flies = || rank.file.write_behind.waiting().is_some_and(|waiting| waiting.flying.is_some());
     while !flies() {
         assert!(running.poll().is_none());
     }
@@ -302,7 +302,7 @@ fn a_rank_that_asks_for_a_header_that_cannot_be_stored_hears_of_it() {
         ranks_on(on(nodes, 2), move |transport| {
             let rank = open_with(&transport, &name, &[DEFER]);
             let Recognised::Map(map) = recognise(&head) else { panic!("a header") };
-            rank.file.state().map = Some(map);
+            rank.file.storage.format().set_map(map);
             let part = [&head[..], &[7; 10]][rank.number];
             rank.write_all(Position::Explicit(16 * rank.number as i64), part);
             fails_once(&rank, &barrier, 26);
@@ -349,7 +349,8 @@ fn a_rank_that_asks_one_whose_process_has_ended_does_not_wait() {
             let rank = open_with(&transport, &name, &[DEFER]);
             write_parts(&rank, 0, 1);
             // Writes still buffered when a process ends are never stored.
-            let hold = rank.file.holders.as_ref().filter(|_| rank.number == 0).map(Holders::hold);
+            let hold =
+                rank.file.write_behind.holders().filter(|_| rank.number == 0).map(Holders::hold);
             if rank.number == 0 {
                 transport.node().expect("memory of the node").pretend_to_have_ended();
             }

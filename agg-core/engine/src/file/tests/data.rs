@@ -231,7 +231,7 @@ fn a_filetype_whose_copies_would_interleave_goes_through_aggregators_if_one_copy
         let (read, outcome) = rank.read_all(Position::Explicit(first), data.len());
         assert_eq!((moved(outcome), &read[..]), (CELL * ROWS, &data[..]));
         assert_eq!(rank.file.view().is_aggregatable(), rank.number > 0);
-        rank.file.counters.totals().writes_out
+        rank.file.counters().totals().writes_out
     });
     let row: Vec<u8> = (1..=4).flat_map(|byte| [byte; CELL as usize]).collect();
     assert_eq!(scratch.bytes(), [vec![0; 10_000], row.repeat(ROWS as usize)].concat());

@@ -153,7 +153,7 @@ fn what_is_wrong_with_a_view_set_alone_is_heard_of_by_all_in_the_next_collective
         }
         if wrong {
             failed(rank.write(place, b"y"));
-            let at_once = rank.at_once(Direction::Write, 1, &mut b"y".to_vec());
+            let at_once = rank.fast_path(Direction::Write, 1, &mut b"y".to_vec());
             assert!(at_once.is_none_or(|outcome| outcome.result.is_err()));
         }
         // A call that is begun with a wrong view stays wrong.

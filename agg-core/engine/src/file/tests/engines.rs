@@ -24,7 +24,8 @@ fn written(engine: &Arc<Engine>, scratch: &Scratch, name: &str, bytes: &[u8]) ->
         assert_eq!(moved(rank.write_all(at, &bytes)), bytes.len() as u64);
         // The ranks exchange their findings about the format here.
         rank.wait(rank.file.sync()).expect("it is synchronised");
-        let name = (rank.file.driver().name().to_owned(), rank.file.map().is_some());
+        let name =
+            (rank.file.driver().name().to_owned(), rank.file.storage.format().map().is_some());
         rank.wait(rank.file.clone().close()).expect("it closes");
         name
     });

@@ -104,9 +104,9 @@ fn a_rank_without_zeros_writes_while_the_others_reserve() {
 fn a_write_that_needs_no_plan_reserves_alike() {
     let scratch = Scratch::holding(&[5; 10]);
     let totals = counted(1, &scratch.name(), "enable", |rank| {
-        let outcome = rank.at_once(Direction::Write, 8192, &mut [0; LEN]);
+        let outcome = rank.fast_path(Direction::Write, 8192, &mut [0; LEN]);
         assert_eq!(moved(outcome.expect("it needs no plan")), LEN as u64);
-        let outcome = rank.at_once(Direction::Write, 0, &mut [0; LEN]);
+        let outcome = rank.fast_path(Direction::Write, 0, &mut [0; LEN]);
         assert_eq!(moved(outcome.expect("it needs no plan")), LEN as u64);
     });
     assert_eq!((totals[0].bytes_reserved, totals[0].bytes_written_out), (LEN as u64, LEN as u64));

@@ -20,7 +20,7 @@ fn on_records(nodes: usize, body: impl Fn(&Rank, &Barrier) + Send + Sync + 'stat
         let rank = Rank { number: transport.rank(), file };
         let head = head_of(HEADER as u32, RECORD as u32);
         let Recognised::Map(map) = recognise(&head) else { panic!("a header") };
-        rank.file.state().map = Some(map);
+        rank.file.storage.format().set_map(map);
         body(&rank, &barrier);
         rank.wait(rank.file.clone().close()).expect("it closes");
     });
@@ -132,11 +132,11 @@ fn a_header_stays_where_it_is_while_a_rank_is_still_in_a_write_that_it_may_annou
         if rank.number == 0 {
             write_head(rank, 1);
             // As if it had done another write with the others, which they have not done yet.
-            rank.file.waiting().expect("it defers").done += 1;
+            rank.file.write_behind.waiting().expect("it defers").done += 1;
         }
         barrier.wait();
         if rank.number == 1 {
-            let holders = rank.file.holders.as_ref().expect("one node");
+            let holders = rank.file.write_behind.holders().expect("one node");
             let _ask = holders.ask(true);
             while holders.count() > 1 {
                 std::thread::yield_now();
@@ -146,7 +146,7 @@ fn a_header_stays_where_it_is_while_a_rank_is_still_in_a_write_that_it_may_annou
         }
         barrier.wait();
         if rank.number == 0 {
-            rank.file.waiting().expect("it defers").done -= 1;
+            rank.file.write_behind.waiting().expect("it defers").done -= 1;
         }
         barrier.wait();
     });

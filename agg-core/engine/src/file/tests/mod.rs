@@ -3,13 +3,13 @@
 mod account;
 mod alike;
 mod asking;
-mod at_once;
 mod atomic;
 mod closing;
 mod data;
 mod deferred;
 mod deferred_views;
 mod engines;
+mod fast_path;
 mod faults;
 mod fill;
 mod header;
@@ -220,18 +220,18 @@ impl Rank {
     }
 
     /// A read of `len` bytes by the short way.
-    fn read_at_once(&self, offset: usize, len: usize) -> Option<(Vec<u8>, Outcome)> {
+    fn read_on_fast_path(&self, offset: usize, len: usize) -> Option<(Vec<u8>, Outcome)> {
         let mut buffer = vec![0xEE; len];
-        let outcome = self.at_once(Direction::Read, offset, &mut buffer)?;
+        let outcome = self.fast_path(Direction::Read, offset, &mut buffer)?;
         Some((buffer, outcome))
     }
 
-    fn at_once(&self, direction: Direction, offset: usize, buffer: &mut [u8]) -> Option<Outcome> {
+    fn fast_path(&self, direction: Direction, offset: usize, buffer: &mut [u8]) -> Option<Outcome> {
         let position = Position::Explicit(offset as i64);
         let memory = Ok(bytes(buffer));
         let operation = "MPI_File_test";
         let mut call = Call { operation, direction, position, collective: false, memory };
-        self.file.at_once(&mut call)
+        self.file.fast_path(&mut call)
     }
 
     fn set_view(&self, view: Result<View>) -> Result<()> {

@@ -220,7 +220,7 @@ fn a_rank_without_others_keeps_nothing_in_mind() {
     for k in 0..50 {
         rank.write(Position::Explicit(30 * k), &[1; 20]);
         rank.read(Position::Explicit(0), 1);
-        let waiting = rank.file.waiting().expect("it defers");
+        let waiting = rank.file.write_behind.waiting().expect("it defers");
         assert!(waiting.claims.is_empty() && waiting.pending.is_empty());
     }
     close(&rank);

@@ -209,3 +209,15 @@ fn only_sequential_files_have_views_at_the_current_place() {
         assert_eq!(class(set), ErrorClass::Arg);
     });
 }
+
+#[test]
+fn one_rank_alone_writes_in_order_behind_what_it_wrote_before() {
+    let scratch = Scratch::new();
+    on_file(1, scratch.name(), CREATE, |rank| {
+        for bytes in [b"ab", b"cd"] {
+            assert_eq!(moved(rank.write_all(Position::Ordered, bytes)), 2);
+        }
+        assert_eq!(rank.file.position_shared(), Ok(4));
+    });
+    assert_eq!(scratch.bytes(), b"abcd");
+}

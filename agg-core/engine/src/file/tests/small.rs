@@ -81,7 +81,7 @@ fn reads_that_need_no_plan_are_served_alike() {
     let scratch = old_file(MIB + 100);
     let (_, totals) = reading(&scratch, Amode::RDONLY, "enable", |rank| {
         for place in (0..MIB + 100).step_by(3001) {
-            let (bytes, outcome) = rank.read_at_once(place, 50).expect("it needs no plan");
+            let (bytes, outcome) = rank.read_on_fast_path(place, 50).expect("it needs no plan");
             let wanted: Vec<u8> = (place..(place + 50).min(MIB + 100)).map(byte).collect();
             let is_inside = place / MIB == (place + 49) / MIB;
             assert!(moved(outcome) == wanted.len() as u64 || !is_inside, "{place}");
@@ -261,7 +261,7 @@ fn in_atomic_mode_nothing_is_kept() {
     let (name, _plan) = timeless(&scratch, "");
     let (_, totals) = all_reading(1, name, Amode::RDWR, "enable", |rank| {
         rank.wait(rank.file.set_atomicity(true)).expect("atomic mode");
-        (0..5).for_each(|_| assert_eq!(rank.read_at_once(7, 1).expect("no plan").0, [1]));
+        (0..5).for_each(|_| assert_eq!(rank.read_on_fast_path(7, 1).expect("no plan").0, [1]));
     });
     assert_eq!((totals.reads_out, totals.remembered), (5, 0));
 }

@@ -39,9 +39,9 @@ fn all_kinds_of_split_operations_move_their_bytes() {
             let mut data = [rank.number as u8 + 65; 4];
             let write = SplitKind { direction: Direction::Write, pointer };
             rank.begin(write, &mut data).expect("nothing is active");
-            assert_eq!(rank.file.active_split(), Some(write));
+            assert_eq!(rank.file.split().active(), Some(write));
             assert_eq!(moved(rank.end(write)), 4);
-            assert_eq!(rank.file.active_split(), None);
+            assert_eq!(rank.file.split().active(), None);
             rank.set_view(every(1, 4, 12, offset)).expect("a legal view");
             let mut back = [0; 4];
             let read = SplitKind { direction: Direction::Read, pointer };
