@@ -7,8 +7,28 @@ use std::collections::BTreeMap;
 const METHODS: usize = 40;
 const FIELDS: usize = 15;
 
-/// Types that are larger, with their methods and fields. None of them may grow.
-const LARGE: &[(&str, &str, usize, usize)] = &[];
+/// Types that are larger, with their methods and fields: types of one name in a crate are counted
+/// together. None of them may grow.
+const LARGE: &[(&str, &str, usize, usize)] = &[
+    ("agg-core/config", "Settings", 6, 21),
+    ("agg-core/container", "Dir", 42, 3),
+    ("agg-core/container", "Writer", 48, 7),
+    ("agg-core/couple", "Agent", 124, 13),
+    ("agg-core/couple", "Files", 42, 4),
+    ("agg-core/couple", "Kept", 2, 17),
+    ("agg-core/couple", "Open", 1, 20),
+    ("agg-core/couple", "Replication", 41, 4),
+    ("agg-core/engine", "NodeAggregation", 61, 14),
+    ("agg-core/staging", "Waiting", 13, 19),
+    ("agg-core/types", "Datatype", 44, 6),
+    ("fusefs", "View", 66, 6),
+    ("preload/posix", "Held", 3, 16),
+    ("preload/posix", "Open", 24, 18),
+    ("tools", "Arguments", 58, 96),
+    ("tools", "Prediction", 2, 16),
+    ("tools/bench", "Arguments", 0, 21),
+    ("tools/bench", "Case", 3, 16),
+];
 
 /// The methods and fields of each type of a crate.
 type Sizes<'a> = BTreeMap<(&'a str, &'a str), (usize, usize)>;

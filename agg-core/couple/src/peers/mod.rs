@@ -286,7 +286,7 @@ impl Peers {
             actions = self.replication.abandon(key);
         }
         let (nodes, replicas) = (&self.nodes, &mut self.replication.replicas);
-        let found = map.as_ref().filter(|_| !away.is_renewed());
+        let found = map.as_ref().filter(|_| !away.is_renewed() && !writes);
         if let Err(error) = replicas.confirm(key, away.size, found, |peer| nodes.words(peer)) {
             actions.push(Action::Refuse(peer, error));
             return Ok(actions);

@@ -294,6 +294,11 @@ impl Replica {
         self.target.as_ref()?.span(offset, len)
     }
 
+    /// Whether no program of this node has opened it for writing.
+    pub(crate) fn is_only_read(&self) -> bool {
+        self.writing.granted == 0
+    }
+
     /// Whether the owner has not told yet that it is complete.
     pub(crate) fn is_early(&self) -> bool {
         self.early

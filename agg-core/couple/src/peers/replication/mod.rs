@@ -82,7 +82,7 @@ impl Places for &Replication {
                 let announced = self.subscriptions.target(peer, tag)?;
                 let replica = self.replicas.made(announced.key, announced.local)?;
                 let is_coming = replica.incoming.pushed.is_coming(Extent::new(offset, len), peer);
-                replica.room(offset, len).filter(|_| is_coming)
+                replica.room(offset, len).filter(|_| is_coming && replica.is_only_read())
             }
             _ => None,
         }

@@ -141,7 +141,9 @@ impl Replication {
         let words = host.agents.words(route.0);
         let Some(replica) = self.replicas.get_mut(key) else { return false };
         let by = (&places[..], route.0, report);
+        // A replica that programs of this node write has their bytes.
         let is_usual = replica.shared.is_none()
+            && replica.is_only_read()
             && (replica.is_early() || agree(&replica.incoming.sources, key, by, words));
         if !is_usual || !replica.incoming.pushed.begin(route.0, report, &places) {
             return false;
@@ -185,6 +187,9 @@ impl Replication {
         let Some(replica) = self.replicas.get_mut(key) else { return none };
         if !replica.incoming.pushed.is_coming(part, peer) {
             return Err(bad("bytes that were not announced"));
+        }
+        if !replica.is_only_read() {
+            return none;
         }
         if let Received::Bytes(bytes) = body
             && let Err(error) = self.replicas.fill(key, bytes, offset)

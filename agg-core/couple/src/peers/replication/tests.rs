@@ -145,3 +145,46 @@ fn a_generation_that_its_owner_gives_up_answers_all_programs() {
     let (held, _) = all.close(handle, &Two).unwrap();
     assert!(held.theirs == 5 && all.replicas.get(KEY).is_none());
 }
+
+/// Another node announces the second piece, and sends it. Returns the first bytes that the replica
+/// has of it then.
+fn push(all: &mut Replication) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let (path, places) = (b"/d/f".to_vec(), vec![Extent::new(PIECE_OF_FILE, PIECE_OF_FILE)]);
+    let route = (OTHER, OWNER, series(&path));
+    let template = crate::peers::Template { path: path.clone(), size: SIZE, mode: 0o600, area: 9 };
+    let (number, _) = all.subscriptions.renew(route.clone(), template, places, 2).unwrap();
+    all.subscriptions.noted(&route, number, 2, 9);
+    let (pages, requests) = (&mut Pages::default(), &Requests::default());
+    let mut host = Host { agents: &Two, pages, requests };
+    let (owner, series) = ("owner 1".into(), series(&path));
+    let push = Message::Push { owner, series, number, area: KEY.1, report: 0, tag: 4 };
+    all.hear(OTHER, push, &Received::None, &mut host).unwrap();
+    let bytes = Received::Bytes(vec![8; PIECE_OF_FILE as usize]);
+    all.hear(OTHER, Message::Pushed(4, PIECE_OF_FILE), &bytes, &mut host).unwrap();
+    let file = std::fs::File::from(all.replicas.open(KEY, (true, false, false)).unwrap());
+    let mut found = vec![0; 3];
+    file.read_exact_at(&mut found, PIECE_OF_FILE).unwrap();
+    found
+}
+
+#[test]
+fn pushed_bytes_are_for_replicas_that_no_program_of_the_node_writes() {
+    let (mut all, _) = replica(Away::default());
+    hear_where(&mut all);
+    assert_eq!(push(&mut all), [8; 3]);
+    let (mut all, _) = replica(Away::default());
+    hear_where(&mut all);
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, true);
+    assert_eq!(push(&mut all), [0; 3]);
+}
+
+#[test]
+fn bytes_that_another_node_has_than_the_owner_says_are_not_accepted() {
+    let (mut all, _) = replica(Away::default());
+    assert_eq!(push(&mut all), [0; 3], "the nodes are not known");
+    let (mut all, _) = replica(Away::default());
+    let found = Where { nodes: Vec::new(), parts: vec![(Extent::new(0, SIZE), None)], ..map() };
+    all.replicas.get_mut(KEY).unwrap().hear_where(found);
+    assert_eq!(push(&mut all), [0; 3], "the owner has them");
+}
