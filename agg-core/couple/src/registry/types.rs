@@ -93,8 +93,7 @@ pub enum Effect {
     Store(Area, Path),
     /// Remove this name from the disk.
     Remove(Path),
-    /// Move the bytes of a complete generation to this directory; then
-    /// [`super::Registry::moved`].
+    /// Move the bytes of a complete generation to this directory; then `Files::moved`.
     Move(Area, Directory),
     /// Say that this generation of a file was given up unread because memory is full.
     Dropped(Path, u64),
