@@ -24,6 +24,8 @@ struct Part<'a> {
     report: u64,
     /// This node owns the generation.
     is_own: bool,
+    /// Programs of this node may have it open: its bytes are sent by request only.
+    is_open: bool,
 }
 
 impl Agent {
@@ -78,7 +80,7 @@ impl Agent {
             }
             Some(of) => {
                 let Replication { replicas, keeps, .. } = &mut peers.replication;
-                let changes = replicas.get((of, area)).is_some();
+                let changes = replicas.get((of, area)).is_some_and(|one| !one.is_left());
                 let parts = places.iter().map(|place| keeps.bytes((of, area), *place, changes));
                 let parts: io::Result<Option<Vec<_>>> = parts.collect();
                 parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
@@ -168,7 +170,8 @@ impl Agent {
         let Some(peers) = &self.peers else { return };
         let Some(owner) = peers.nodes.words(key.0) else { return };
         let report = peers.replication.keeps.last_report(key);
-        self.push_part(&Part { owner, series, area: key.1, report, is_own: false });
+        let is_open = peers.replication.replicas.get(key).is_some_and(|one| !one.is_left());
+        self.push_part(&Part { owner, series, area: key.1, report, is_own: false, is_open });
     }
 
     /// A generation of this node is complete, and is about to be offered.
@@ -178,7 +181,14 @@ impl Agent {
         let Some(generation) = self.own.registry.files.generations.get(&area) else { return };
         let series = series(&generation.path);
         self.own.hosted.host(area).announced(series.clone());
-        self.push_part(&Part { owner, series: &series, area, report: 0, is_own: true });
+        self.push_part(&Part {
+            owner,
+            series: &series,
+            area,
+            report: 0,
+            is_own: true,
+            is_open: false,
+        });
     }
 
     fn push_part(&mut self, part: &Part<'_>) {
@@ -186,8 +196,11 @@ impl Agent {
         let complete = peers.subscribers.complete(&part.owner, part.series, part.area);
         for (peer, subscription) in complete {
             let pieces: Vec<Extent> = subscription.places.iter().flat_map(pieces).collect();
-            let is_here = !part.is_own || self.own.has_places(part.area, &subscription.places);
-            let bytes = match is_here {
+            let is_ready = match part.is_own {
+                true => self.own.has_places(part.area, &subscription.places),
+                false => !part.is_open,
+            };
+            let bytes = match is_ready {
                 true => self.kept_bytes((&part.owner, part.area), &pieces),
                 false => Ok(None),
             };

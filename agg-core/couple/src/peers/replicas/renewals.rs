@@ -35,7 +35,7 @@ impl Replicas {
     /// owner is needed until these were sent.
     pub(crate) fn give_up_if_over(&mut self, key: Key) {
         let is_idle = |copy: &Replica| copy.shared.as_ref().is_none_or(Shared::is_idle);
-        let is_over = |copy: &Replica| copy.gone && copy.opens == 0 && is_idle(copy);
+        let is_over = |copy: &Replica| copy.is_left() && is_idle(copy);
         if self.all.get(&key).is_some_and(is_over) {
             self.give_up(key);
         }
@@ -55,6 +55,10 @@ impl Replica {
     /// # Errors
     /// The system's.
     pub(crate) fn cut(&mut self, size: u64, areas: &mut Areas) -> io::Result<()> {
+        if self.is_left() {
+            // Other nodes may get its bytes from a mapping, which must not reach behind the file.
+            return Ok(());
+        }
         self.writing.written.take(Extent::between(size, u64::MAX));
         if let Some(shared) = &mut self.shared {
             shared.cut(size)?;

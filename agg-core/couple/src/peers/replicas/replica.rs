@@ -309,6 +309,11 @@ impl Replica {
         self.gone
     }
 
+    /// Whether it is gone and no program has it open: nobody can change its memory any more.
+    pub(crate) fn is_left(&self) -> bool {
+        self.gone && self.opens == 0
+    }
+
     /// Whether its readers can get the bytes of its owner now, and nothing was written here.
     pub(crate) fn can_be_renewed(&self) -> bool {
         self.shared.is_some() && !self.gone && self.writing.granted == 0

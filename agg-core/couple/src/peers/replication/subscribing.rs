@@ -23,9 +23,9 @@ impl Replication {
         self.replicas.give_up_early(key, &series);
         let replica = self.replicas.get(key);
         let places = replica.map(|one| one.places_of(key, &wanted, agents)).unwrap_or_default();
-        let is_small =
-            template.size < LEAST || places.values().map(Vec::len).sum::<usize>() > PLACES;
-        let places = if is_small { BTreeMap::new() } else { places };
+        let count: usize = places.values().map(Vec::len).sum();
+        let is_of_use = template.size >= LEAST && count <= PLACES && has_room(template.size);
+        let places = if is_of_use { places } else { BTreeMap::new() };
         let credit = AHEAD.saturating_sub(self.replicas.unopened(key.0, &series));
         let mut actions = Vec::new();
         for (route, number) in self.subscriptions.of(key.0, &series) {

@@ -188,3 +188,26 @@ fn bytes_that_another_node_has_than_the_owner_says_are_not_accepted() {
     all.replicas.get_mut(KEY).unwrap().hear_where(found);
     assert_eq!(push(&mut all), [0; 3], "the owner has them");
 }
+
+#[test]
+fn the_memory_of_a_replica_that_no_program_can_change_keeps_its_size() {
+    use std::os::fd::AsRawFd;
+    let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
+    let file = all.replicas.open(KEY, (true, true, false)).unwrap();
+    aggio_base::os::ftruncate(file.as_raw_fd(), SIZE).unwrap();
+    let size = || aggio_base::os::fstat(file.as_raw_fd()).unwrap().st_size.unsigned_abs();
+    let cut = |all: &mut Replication, size: u64| {
+        let (pages, requests) = (&mut Pages::default(), &Requests::default());
+        let mut host = Host { agents: &Two, pages, requests };
+        all.hear(OWNER, Message::Cut(KEY.1, size), &Received::None, &mut host).unwrap();
+    };
+    cut(&mut all, 100);
+    assert_eq!(size(), 100);
+    // A request for the owner is still to be sent, so that the replica stays.
+    let Answered::Yes(_) = all.serve(3, 7, Request::Sync(handle)) else { panic!() };
+    all.replicas.retire(KEY);
+    all.replicas.close(KEY);
+    assert!(all.replicas.get(KEY).unwrap().is_left());
+    cut(&mut all, 0);
+    assert_eq!(size(), 100);
+}
