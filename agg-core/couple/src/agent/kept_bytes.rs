@@ -53,7 +53,8 @@ impl Agent {
         let Some(parts) = found else {
             return peers.nodes.say(peer, &Message::NotKept(tag), Body::None);
         };
-        peers.nodes.say_parts(peer, tag, false, parts)
+        peers.nodes.say_parts(peer, tag, false, parts);
+        Ok(())
     }
 
     /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.
@@ -216,10 +217,9 @@ impl Agent {
             let Some(peers) = &mut self.peers else { return };
             let parts = bytes.unwrap_or_default();
             // A connection that has ended is told soon.
-            let _ = peers
-                .nodes
-                .say(peer, &push, Body::None)
-                .and_then(|()| peers.nodes.say_parts(peer, tag, true, parts));
+            if peers.nodes.say(peer, &push, Body::None).is_ok() && !parts.is_empty() {
+                peers.nodes.say_parts(peer, tag, true, parts);
+            }
         }
     }
 }

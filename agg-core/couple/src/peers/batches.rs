@@ -3,6 +3,7 @@
 use super::BODY;
 use super::differences::Differences;
 use aggio_link::Body;
+use std::collections::VecDeque;
 
 /// Parts of so many bytes or more travel alone, without being copied.
 const LARGE: u64 = 64 << 10;
@@ -16,29 +17,37 @@ pub(crate) enum Batch {
     Parts(Vec<u8>),
 }
 
-/// The messages for parts, which are in order and apart.
-pub(crate) fn batches(parts: Vec<(u64, Body)>) -> Vec<Batch> {
-    let (mut all, mut small) = (Vec::new(), Differences::default());
-    for (offset, body) in parts {
-        let len = body.bytes().len() as u64;
-        if len >= LARGE {
-            flush(&mut small, &mut all);
-            all.push(Batch::Part(offset, body));
-            continue;
-        }
-        if small.len() + len > BODY - LARGE {
-            flush(&mut small, &mut all);
-        }
-        small.add(offset, body.bytes());
+/// Parts that are to be sent: in order and apart.
+#[derive(Debug)]
+pub(crate) struct Parts(VecDeque<(u64, Body)>);
+
+impl Parts {
+    /// All of these parts.
+    pub(crate) fn new(parts: Vec<(u64, Body)>) -> Self {
+        Self(parts.into())
     }
-    flush(&mut small, &mut all);
-    all
+
+    /// Whether the next message is a copy of small parts.
+    pub(crate) fn are_copied_next(&self) -> bool {
+        self.0.front().is_some_and(|(_, body)| is_small(body))
+    }
+
+    /// Takes the parts of the next message.
+    pub(crate) fn next(&mut self) -> Option<Batch> {
+        if !self.are_copied_next() {
+            return self.0.pop_front().map(|(offset, body)| Batch::Part(offset, body));
+        }
+        let mut small = Differences::default();
+        while self.are_copied_next() && small.len() <= BODY - 2 * LARGE {
+            let Some((offset, body)) = self.0.pop_front() else { break };
+            small.add(offset, body.bytes());
+        }
+        Some(Batch::Parts(small.into_body()))
+    }
 }
 
-fn flush(small: &mut Differences, all: &mut Vec<Batch>) {
-    if small.len() > 0 {
-        all.push(Batch::Parts(std::mem::take(small).into_body()));
-    }
+fn is_small(body: &Body) -> bool {
+    (body.bytes().len() as u64) < LARGE
 }
 
 #[cfg(test)]
@@ -46,6 +55,11 @@ mod tests {
     use super::super::differences;
     use super::*;
     use proptest::prelude::*;
+
+    fn batches(parts: Vec<(u64, Body)>) -> Vec<Batch> {
+        let mut parts = Parts::new(parts);
+        std::iter::from_fn(|| parts.next()).collect()
+    }
 
     fn bytes(offset: u64, len: u64) -> Vec<u8> {
         (offset..offset + len).map(|at| (at % 251) as u8).collect()

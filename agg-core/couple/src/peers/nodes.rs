@@ -1,7 +1,7 @@
 //! The agents of other nodes that this one knows: the connections with them, and which names they
 //! own.
 
-use super::batches::{Batch, batches};
+use super::batches::{Batch, Parts};
 use super::directory::Directory;
 use super::{Agents, Holder, Instance, Message, Owner};
 use crate::place::Place;
@@ -20,6 +20,30 @@ use std::time::Duration;
 /// Bytes that wait for a peer before all others are held back: the link takes no more.
 const FULL: usize = 32 << 20;
 
+/// Bytes that wait for a peer before small parts are copied for it.
+const COPIED: usize = 1 << 20;
+
+/// A message, or several, for which the link has no room yet.
+enum Outgoing {
+    Frame(Frame),
+    /// Bytes that were wanted by a tag, or announced by it.
+    Parts {
+        tag: u64,
+        pushed: bool,
+        parts: Parts,
+    },
+}
+
+impl Outgoing {
+    /// Bytes that may wait for the peer when the next message is sent.
+    fn limit(&self) -> usize {
+        match self {
+            Outgoing::Parts { parts, .. } if parts.are_copied_next() => COPIED,
+            _ => FULL,
+        }
+    }
+}
+
 /// The link to other nodes, and their agents.
 pub(crate) struct Nodes {
     kind: CoupleLink,
@@ -31,10 +55,28 @@ pub(crate) struct Nodes {
     callers: BTreeMap<Peer, Instance>,
     owners: BTreeMap<Path, Option<Peer>>,
     /// Messages for which the link has no room yet, in their order.
-    later: BTreeMap<Peer, VecDeque<Frame>>,
+    later: BTreeMap<Peer, VecDeque<Outgoing>>,
     more: bool,
     /// Messages that were sent.
     pub(crate) said: u64,
+}
+
+/// Takes the next message; `None` if all parts of an entry were sent.
+fn next_frame(waiting: &mut VecDeque<Outgoing>, said: &mut u64) -> Option<Frame> {
+    let (message, body) = match waiting.pop_front()? {
+        Outgoing::Frame(frame) => return Some(frame),
+        Outgoing::Parts { tag, pushed, mut parts } => {
+            let message = match parts.next()? {
+                Batch::Parts(body) => (Message::Parts(tag, pushed), Body::Bytes(body)),
+                Batch::Part(at, body) if pushed => (Message::Pushed(tag, at), body),
+                Batch::Part(at, body) => (Message::Kept(tag, at), body),
+            };
+            waiting.push_front(Outgoing::Parts { tag, pushed, parts });
+            message
+        }
+    };
+    *said += 1;
+    Some(Frame { head: message.encode(), body })
 }
 
 impl fmt::Debug for Nodes {
@@ -90,28 +132,24 @@ impl Nodes {
         self.said += 1;
         let frame = Frame { head: message.encode(), body };
         if self.later.contains_key(&peer) || self.link.queued(peer) >= FULL {
-            self.later.entry(peer).or_default().push_back(frame);
+            self.later.entry(peer).or_default().push_back(Outgoing::Frame(frame));
             return Ok(());
         }
         self.link.send(peer, frame)
     }
 
-    /// Sends bytes that were wanted by a tag, or announced by it.
-    ///
-    /// # Errors
-    /// As [`say`](Self::say), for the first one that fails.
+    /// Sends bytes that were wanted by a tag, or announced by it, as soon as there is room. If the
+    /// connection has ended, that is told soon.
     pub(crate) fn say_parts(
         &mut self,
         peer: Peer,
         tag: u64,
         pushed: bool,
         parts: Vec<(u64, Body)>,
-    ) -> io::Result<()> {
-        batches(parts).into_iter().try_for_each(|batch| match batch {
-            Batch::Parts(body) => self.say(peer, &Message::Parts(tag, pushed), Body::Bytes(body)),
-            Batch::Part(at, body) if pushed => self.say(peer, &Message::Pushed(tag, at), body),
-            Batch::Part(at, body) => self.say(peer, &Message::Kept(tag, at), body),
-        })
+    ) {
+        let parts = Outgoing::Parts { tag, pushed, parts: Parts::new(parts) };
+        self.later.entry(peer).or_default().push_back(parts);
+        self.say_later();
     }
 
     /// Sends messages in their order.
@@ -125,17 +163,21 @@ impl Nodes {
 
     /// Sends waiting messages as far as there is room for them by now.
     fn say_later(&mut self) {
-        let (link, more) = (&mut self.link, &mut self.more);
-        self.later.retain(|peer, frames| {
-            while link.queued(*peer) < FULL {
-                let Some(frame) = frames.pop_front() else { return false };
+        let (link, more, said) = (&mut self.link, &mut self.more, &mut self.said);
+        self.later.retain(|peer, waiting| {
+            while let Some(first) = waiting.front() {
+                if link.queued(*peer) >= first.limit() {
+                    return true;
+                }
                 *more = true;
-                if link.send(*peer, frame).is_err() {
+                if let Some(frame) = next_frame(waiting, said)
+                    && link.send(*peer, frame).is_err()
+                {
                     // The connection has ended, which is told.
                     return false;
                 }
             }
-            true
+            false
         });
     }
 
