@@ -2,6 +2,7 @@
 
 use crate::mark::{MARK, kill_marked, processes_with};
 use crate::memory::remove_left_since;
+use crate::waiting::{connected, until_agents, waiting};
 use crate::{Directory, Mpi, SmallFileSystem, library, repository};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -189,6 +190,18 @@ impl Coupling {
         self.aggio(&["couple", "list", "--json", "--dir"])
     }
 
+    /// Waits until `count` programs wait for a file or for memory.
+    #[track_caller]
+    pub fn until_waiting(&self, count: usize) {
+        until_agents(|| self.status(), |agents| waiting(agents) == count);
+    }
+
+    /// Waits until `count` processes are connected to the agent.
+    #[track_caller]
+    pub fn until_connected(&self, count: usize) {
+        until_agents(|| self.status(), |agents| connected(agents) == count);
+    }
+
     /// Bytes of memory that the agent has for files, now.
     pub fn memory(&self) -> u64 {
         let text = self.status();
@@ -235,6 +248,16 @@ impl Running {
         let group = self.child.id().cast_signed();
         // SAFETY: kill takes two numbers; the group is that of the child.
         unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+
+    /// Waits until it executes the program `name`.
+    #[track_caller]
+    pub fn until_executes(&self, name: &str) {
+        let file = format!("/proc/{}/comm", self.child.id());
+        while std::fs::read_to_string(&file).unwrap_or_default().trim() != name {
+            assert!(self.started.elapsed() < LIMIT, "{}", self.told("it executes no such program"));
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Its output so far.

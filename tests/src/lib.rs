@@ -34,6 +34,7 @@ mod small;
 pub mod spools;
 mod strace;
 mod tool;
+pub mod waiting;
 pub mod works;
 mod writers;
 

@@ -20,7 +20,7 @@ fn a_reader_of_a_killed_writer_fails_soon_and_names_it() {
     let mut writer = coupling.start(HALF);
     writer.until("half");
     let mut reader = coupling.start("cat ck.1");
-    std::thread::sleep(Duration::from_millis(300));
+    coupling.until_waiting(1);
     assert!(reader.runs() && reader.printed().is_empty());
     writer.kill();
     let ended = reader.ends_within(SOON);
@@ -39,10 +39,11 @@ fn a_writer_that_is_started_again_serves_the_reader_that_waits_for_it() {
     let mut writer = coupling.start(HALF);
     writer.until("half");
     let mut reader = coupling.start("cat ck.1");
-    // The shell becomes `sleep`. How a program ends cannot be determined while it calls `execve`.
-    std::thread::sleep(Duration::from_millis(300));
+    coupling.until_waiting(1);
+    // How a program ends cannot be determined while it calls `execve`.
+    writer.until_executes("sleep");
     writer.kill();
-    std::thread::sleep(Duration::from_millis(300));
+    coupling.until_connected(1);
     assert!(reader.runs(), "{reader:?}");
     coupling.run("echo whole > ck.1");
     assert_eq!(reader.succeeds(), "whole\n");
@@ -55,7 +56,8 @@ fn the_file_on_disk_is_read_instead_of_one_whose_writer_died() {
     let mut writer = coupling.start(HALF);
     writer.until("half");
     let reader = coupling.start("cat ck.1");
-    std::thread::sleep(Duration::from_millis(300));
+    coupling.until_waiting(1);
+    writer.until_executes("sleep");
     writer.kill();
     let ended = reader.ends_within(SOON);
     assert_eq!((ended.status.success(), &*ended.stdout), (true, "from the disk\n"), "{ended:?}");
@@ -105,8 +107,8 @@ fn a_writer_goes_on_when_its_reader_is_killed() {
     reader.until("open");
     reader.kill();
     writer.succeeds();
-    // Another reader finds a complete generation.
-    coupling.run("cat ck.1 | wc -c");
+    // Another reader gets the whole of a generation.
+    assert_eq!(coupling.run("cat ck.1 | wc -c").trim(), "100000");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use aggio_tests::coupling::{Coupling, ranks};
 use aggio_tests::{Family, Mpi, compile_with, installed, library, skip};
-use std::time::Duration;
 
 /// The output of a reader of three generations.
 const THREE: &str = "generation 1: right\ngeneration 2: right\ngeneration 3: right\n";
@@ -29,7 +28,7 @@ fn python(what: &str, kind: &str, file: &str) -> String {
 fn exchanged(coupling: &Coupling, writer: &str, reader: &str, reader_first: bool) -> String {
     if reader_first {
         let reader = coupling.start(reader);
-        std::thread::sleep(Duration::from_millis(200));
+        coupling.until_waiting(1);
         coupling.run(writer);
         return reader.succeeds();
     }

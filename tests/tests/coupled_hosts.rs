@@ -1,8 +1,11 @@
 //! Programs on several simulated hosts exchange a file in memory.
 
-use aggio_tests::hosts::{Cluster, Plan};
+use aggio_tests::hosts::{Cluster, Plan, end};
+use aggio_tests::waiting::{connected, until_agents, waiting};
 use aggio_tests::{Directory, skip};
-use std::path::Path;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,12 +40,17 @@ impl User {
         Self::with(hosts, "ucx")
     }
 
+    /// The directory of the agents.
+    fn meeting(&self) -> PathBuf {
+        self.directory.path().join("couple")
+    }
+
     fn command(&self, host: &str, words: &[&str]) -> Command {
         let mut command = self.cluster.launch().command(host);
         command
             .args(words)
             .env("AGGIO_COUPLE", RULES)
-            .env("AGGIO_COUPLE_DIR", self.directory.path().join("couple"))
+            .env("AGGIO_COUPLE_DIR", self.meeting())
             .env("AGGIO_COUPLE_LINK", self.link)
             .env("AGGIO_AGENT", PROGRAM)
             .stdout(Stdio::piped())
@@ -57,6 +65,13 @@ impl User {
         started.expect("the program starts")
     }
 
+    /// Waits until the agents of all hosts are in a state.
+    #[track_caller]
+    fn until(&self, is_reached: impl Fn(&[Value]) -> bool) {
+        let (words, directory) = ([PROGRAM, "status"].map(OsStr::new), self.meeting());
+        until_agents(|| self.cluster.statuses(&words, &directory), is_reached);
+    }
+
     /// Kills the agent of a host.
     fn kill_agent(&self, host: &str) {
         self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
@@ -66,9 +81,7 @@ impl User {
     fn left(&self) -> Vec<String> {
         let start = Instant::now();
         loop {
-            let entries = self.directory.path().join("couple").read_dir().expect("a directory");
-            let names = entries.map(|entry| entry.expect("an entry").file_name());
-            let names: Vec<String> = names.map(|n| n.to_string_lossy().into_owned()).collect();
+            let names = aggio_tests::names_in(&self.meeting());
             // A process of an agent that ends removes its files one after the other.
             let of_agents = [".sock", ".lock", ".start"];
             let lives = names.iter().any(|name| of_agents.iter().any(|end| name.ends_with(end)));
@@ -78,13 +91,6 @@ impl User {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-}
-
-/// Waits for the end of a program. Returns whether it succeeded, and its output.
-fn end(child: Child) -> (bool, String) {
-    let output = child.wait_with_output().expect("the program ends");
-    let text = [&output.stdout[..], &output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
 #[track_caller]
@@ -185,7 +191,7 @@ fn programs_of_several_hosts_write_one_generation_byte_by_byte() {
         let file = format!("/coupled/parts{number}");
         let reads = ["read", &*file, "1", "1", PARTS];
         let early = first.map(|host| user.start(host, &reads));
-        std::thread::sleep(Duration::from_millis(500));
+        user.until(|agents| waiting(agents) == usize::from(early.is_some()));
         user.parts(&file, hosts, "1500").into_iter().for_each(succeeds);
         early.into_iter().for_each(succeeds);
         if first.is_none() {
@@ -202,7 +208,7 @@ fn when_one_of_several_hosts_loses_its_agent_nobody_gets_what_is_left() {
         let file = format!("/coupled/lost{number}");
         let writers = user.parts(&file, ["node1", "node2", "node2"], "2000");
         let reader = user.start("node3", &["read", &file, "1", "1", PARTS]);
-        std::thread::sleep(Duration::from_millis(500));
+        user.until(|agents| waiting(agents) == 1 && connected(agents) >= 4);
         let began = Instant::now();
         user.kill_agent(host);
         for writer in writers {
@@ -220,7 +226,7 @@ fn when_one_of_several_writers_is_killed_the_others_are_told_when_they_close() {
         let file = format!("/coupled/killed{number}");
         let mut writers = user.parts(&file, ["node1", "node2", "node3"], "2000").map(Some);
         let reader = user.start("node3", &["read", &file, "1", "1", PARTS]);
-        std::thread::sleep(Duration::from_millis(300));
+        user.until(|agents| waiting(agents) == 1 && connected(agents) >= 4);
         let host = ["node1", "node2", "node3"][killed];
         let pattern = format!("kill -9 $(pgrep -f 'coupled par[t] {file}')");
         user.cluster.output(host, &["sh", "-c", &pattern]);
@@ -276,7 +282,7 @@ fn a_file_that_is_cut_while_another_host_than_its_owner_writes_it_has_no_bytes_o
 fn an_open_on_another_host_that_a_signal_ends_is_taken_back() {
     let Some(user) = User::new(2) else { return };
     let holder = user.start("node1", &["read", "/coupled/late", "1", "3", BYTES]);
-    std::thread::sleep(Duration::from_millis(500));
+    user.until(|agents| waiting(agents) == 1);
     let mut reader = user.start("node2", &["impatient", "/coupled/late", "1", "3", BYTES]);
     first_line(&mut reader);
     succeeds(user.start("node1", &["write", "/coupled/late", "1", "3", BYTES]));
@@ -428,7 +434,7 @@ fn a_writer_whose_owner_cannot_be_reached_when_it_closes_is_told() {
             child
         };
         let writers: Vec<Child> = hosts.iter().map(hold).collect();
-        std::thread::sleep(Duration::from_millis(500));
+        user.until(|agents| waiting(agents) == 1);
         user.cluster.output("node2", &["ip", "link", "set", "eth0", "down"]);
         for (host, writer) in hosts.iter().zip(writers) {
             match *host {

@@ -1,6 +1,7 @@
 //! MPI programs that exchange files in memory: the same and different MPIs, different numbers of
 //! ranks and decompositions, the reader started first and second, and writers that die.
 
+use aggio_tests::waiting::{until_agents, waiting};
 use aggio_tests::{
     Directory, Family, MARK, Mpi, compile, installed, kill_marked, launcher, library, names_in,
     remove_left_since,
@@ -71,6 +72,19 @@ impl Meeting {
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
         command.env(MARK, self.place.path()).env("TMPDIR", scratch);
         command
+    }
+
+    /// Waits until a program waits for a file.
+    #[track_caller]
+    fn until_waiting(&self) {
+        let aggio = library().expect("a library").with_file_name("aggio");
+        let status = || {
+            let mut command = Command::new(&aggio);
+            command.args(["couple", "--json", "--dir"]).arg(self.place.path());
+            let printed = command.output().expect("aggio runs").stdout;
+            String::from_utf8_lossy(&printed).into_owned()
+        };
+        until_agents(status, |agents| waiting(agents) > 0);
     }
 
     /// Waits until the agent has ended by itself and has left only the token of the directory.
@@ -159,7 +173,7 @@ fn subarrays_of_one_job_are_subarrays_of_another() {
         let read = ["read", into, names[1], "4", "61", "43"];
         let (written, printed) = if number % 2 == 0 {
             let reader = meeting.start(reader, readers, &read, false);
-            std::thread::sleep(Duration::from_millis(200));
+            meeting.until_waiting();
             (meeting.start(writer, writers, &write, false).ends(), reader.ends())
         } else {
             let written = meeting.start(writer, writers, &write, false).ends();

@@ -77,7 +77,7 @@ impl Exchange<'_> {
         };
         let (wrote, text) = if self.reader_first {
             let reads = read();
-            std::thread::sleep(Duration::from_millis(500));
+            place.until_waiting(1);
             let writes = write();
             happens();
             (place.succeeds(&what, writes), place.succeeds(&what, reads))
@@ -333,7 +333,7 @@ fn a_link_that_is_down_for_ten_seconds_delays_what_is_written_and_loses_nothing(
             place.cluster.output("node2", &["ip", "link", "set", "eth0", state]);
         };
         SLOW.is_right_while(&place, &mpi, &mpi, || {
-            std::thread::sleep(Duration::from_millis(1500));
+            place.until_written();
             link("down");
             std::thread::sleep(Duration::from_secs(10));
             link("up");
@@ -352,7 +352,7 @@ fn an_agent_that_is_stopped_for_five_seconds_delays_and_loses_nothing() {
                 place.cluster.output(host, &["sh", "-c", &command]);
             };
             SLOW.is_right_while(&place, &mpi, &mpi, || {
-                std::thread::sleep(Duration::from_millis(1500));
+                place.until_written();
                 signal("STOP");
                 std::thread::sleep(Duration::from_secs(5));
                 signal("CONT");

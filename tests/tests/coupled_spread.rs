@@ -6,7 +6,6 @@ use aggio_tests::{Family, Mpi, Program, compile, compile_with, installed};
 use std::io::Read;
 use std::path::Path;
 use std::process::Child;
-use std::time::Duration;
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
@@ -38,7 +37,7 @@ fn exchange(place: &Place, mpi: &Mpi, program: &Program, writers: u32, file: &st
         };
         let early = reader_first.then(read);
         if reader_first {
-            std::thread::sleep(Duration::from_millis(1000));
+            place.until_waiting(1);
         }
         let mut write = place.job(mpi, writers, program, &words("write", "blocks"));
         let wrote = place.succeeds(&what, write.spawn().expect("mpirun"));
@@ -152,11 +151,12 @@ fn when_a_rank_on_the_second_host_is_killed_no_reader_gets_what_is_left() {
     let Some(place) = place(3) else { return };
     for mpi in installed() {
         let program = compile("coupled_mpi.c", &mpi);
-        let file = place.file("a.dat");
+        // A reader of a name whose writer has died gets an error at once.
+        let file = place.file(&format!("{}.dat", mpi.name));
         let words = |what| [what, "rows", &file, "1", "103", "67"];
         let read = |host: &str| place.reader(host, &mpi, &program, &words("read")).spawn();
         let readers = ["node1", "node2", "node3"].map(|host| read(host).expect("mpirun"));
-        std::thread::sleep(Duration::from_millis(700));
+        place.until_waiting(3);
         let mut write = place.job(&mpi, 4, &program, &words("write"));
         let (succeeded, text) = end(write.env("FEWER", "1").spawn().expect("mpirun"));
         assert!(!succeeded, "{text}");
@@ -183,7 +183,7 @@ fn records_that_a_job_over_two_hosts_writes_are_read_while_it_writes_others() {
             let read = || place.reader(host, &mpi, &program, &words).spawn().expect("mpirun");
             let early = reader_first.then(read);
             if reader_first {
-                std::thread::sleep(Duration::from_millis(1000));
+                place.until_waiting(1);
             }
             let words = ["write", &file, "5", RECORDS, width, "20"];
             let write = place.job(&mpi, 4, &program, &words).spawn().expect("mpirun");

@@ -2,6 +2,7 @@
 //! of each visible record is compared, for all pairs of writing and reading libraries.
 
 use aggio_tests::coupling::{Coupling, ranks};
+use aggio_tests::waiting::{connected, until_agents, waiting};
 use aggio_tests::{Family, compile_with, installed, library};
 
 const RECORDS: u32 = 12;
@@ -22,7 +23,11 @@ const PYTHON: &str = "/usr/bin/python3 $PROGRAMS/coupled_steps.py";
 fn exchanged(keys: &str, writer: &str, reader: &str, reader_first: bool) -> Vec<u32> {
     let coupling = Coupling::of(&format!("out.nc:ready=step{keys}")).expect("a library");
     let first = coupling.start(if reader_first { reader } else { writer });
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    let is_begun = |agents: &[_]| match reader_first {
+        true => waiting(agents) > 0,
+        false => connected(agents) > 0,
+    };
+    until_agents(|| coupling.status(), is_begun);
     let second = coupling.start(if reader_first { writer } else { reader });
     let (first, second) = (first.succeeds(), second.succeeds());
     let printed = if reader_first { first } else { second };

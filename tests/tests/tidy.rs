@@ -7,10 +7,14 @@ mod circles;
 mod columns;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/impls.rs"]
+mod impls;
 #[path = "tidy/modules.rs"]
 mod modules;
 #[path = "tidy/objects.rs"]
 mod objects;
+#[path = "tidy/sleeps.rs"]
+mod sleeps;
 #[path = "tidy/words.rs"]
 mod words;
 

@@ -8,6 +8,7 @@
 //! aggio-test-coupled impatient PATH FIRST LAST BYTES
 //! aggio-test-coupled part PATH FIRST LAST BYTES PAUSE PARTS NUMBER
 //! aggio-test-coupled parts PATH FIRST LAST BYTES PAUSE NUMBER OF [rest|few]
+//! aggio-test-coupled status
 //! aggio-test-coupled agent --foreground --ready --dir DIR
 //! ```
 //!
@@ -18,7 +19,7 @@
 //! the whole file. `parts` reads the NUMBER-th of OF parts, and, with `rest`, PAUSE milliseconds
 //! later all bytes; with `few` less than half of a file that another node owns may have come.
 //! `impatient` reads after a signal has ended its first open. `agent` runs the agent that programs
-//! start.
+//! start. `status` prints what the agent of the node tells, as JSON.
 //!
 //! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
 
@@ -225,6 +226,11 @@ fn run(words: &[&str]) -> io::Result<()> {
         let dir = options.iter().skip_while(|word| **word != "--dir").nth(1).unwrap_or(&"");
         let has = |option| options.contains(&option);
         return aggio_couple::agent::run(dir, has("--ready"), has("--stay")).map(drop);
+    }
+    if words == ["status"] {
+        let directory = std::env::var("AGGIO_COUPLE_DIR").map_err(io::Error::other)?;
+        println!("{}", aggio_couple::client::status(&directory)?.unwrap_or_default());
+        return Ok(());
     }
     let mut complaints = Default::default();
     let client = Client::connect(&Settings::of_process(&mut complaints))?;

@@ -1,7 +1,9 @@
 //! Programs on several hosts that exchange files in memory.
 
 use super::{Cluster, Plan};
+use crate::waiting::{until_agents, waiting};
 use crate::{Directory, Family, Mpi, Program, library};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -135,6 +137,35 @@ impl CoupledHosts {
         let number = text.split(&format!("\"{field}\": ")).nth(1);
         let digits = number.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
         digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the statuses of the agents of all hosts, as JSON.
+    ///
+    /// # Panics
+    ///
+    /// If `aggio` cannot run.
+    pub fn statuses(&self) -> String {
+        let aggio = library().expect("a library").with_file_name("aggio");
+        let directory = self.meeting.path().join("couple");
+        let words = [aggio.as_os_str(), "couple".as_ref(), "--json".as_ref()];
+        self.cluster.statuses(&words, &directory)
+    }
+
+    /// Waits until `count` programs wait for a file or for memory.
+    #[track_caller]
+    pub fn until_waiting(&self, count: usize) {
+        until_agents(|| self.statuses(), |agents| waiting(agents) >= count);
+    }
+
+    /// Waits until a generation has bytes.
+    #[track_caller]
+    pub fn until_written(&self) {
+        let has_bytes = |agent: &Value| {
+            let files = agent["files"].as_array().into_iter().flatten();
+            let mut generations = files.flat_map(|file| file["generations"].as_array()).flatten();
+            generations.any(|generation| generation["bytes"].as_u64() > Some(0))
+        };
+        until_agents(|| self.statuses(), |agents| agents.iter().any(has_bytes));
     }
 
     /// Returns how many coupled files have an owner.

@@ -24,6 +24,7 @@ pub use launch::Launch;
 pub use traffic::Traffic;
 
 use crate::Directory;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -175,6 +176,22 @@ impl Cluster {
         let output = self.launch().command(host).args(words).output().expect("the agent starts");
         assert!(output.status.success(), "{words:?} on {host}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Returns the statuses of the agents of all hosts, as JSON. `aggio` is a command that prints
+    /// the status of one, and `directory` the directory of the agents.
+    ///
+    /// # Panics
+    ///
+    /// If the command cannot run.
+    pub fn statuses(&self, aggio: &[&OsStr], directory: &Path) -> String {
+        let status = |host: String| {
+            let mut command = self.launch().command(&host);
+            command.args(aggio).env("AGGIO_COUPLE_DIR", directory).stderr(Stdio::null());
+            let printed = command.output().expect("the command runs").stdout;
+            String::from_utf8_lossy(&printed).into_owned()
+        };
+        self.names().into_iter().map(status).collect()
     }
 
     /// Returns the traffic of the network device of each host so far.
