@@ -7,6 +7,8 @@ mod circles;
 mod columns;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/drivers.rs"]
+mod drivers;
 #[path = "tidy/modules.rs"]
 mod modules;
 #[path = "tidy/objects.rs"]

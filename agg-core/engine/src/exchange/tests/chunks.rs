@@ -1,8 +1,8 @@
 //! Calls for chunks: random ones for all other tests, and which requests come of some.
 
 use super::cases::{NOBODYS, Part, byte};
-use super::disk::{Disk, Seen};
-use super::{Access, Fresh, Request, Way};
+use super::disk::{FakeFile, Seen};
+use super::{FakeDriver, Fresh, Request, Way};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::report::Totals;
 use aggio_comm::tags::Tags;
@@ -134,11 +134,11 @@ fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>
     let (len, row, whose) = (CHUNK as u64, KIB as u64, whose.to_vec());
     let before = vec![NOBODYS; 100 + whose.len() * CHUNK];
     let chunks = SomeChunks { len, gap: 0, row, whose, number: -1, ratio: -1 };
-    let (hints, disk) = (Arc::new(hints), Disk::new(before));
+    let (hints, disk) = (Arc::new(hints), FakeFile::new(before));
     let chunks = Arc::new(chunks);
     let seen = run_on(ThreadTransport::group(4), |transport| {
         let (hints, chunks) = (Arc::clone(&hints), Arc::clone(&chunks));
-        let access = Access::new(&disk);
+        let access = FakeDriver::new(&disk);
         Box::pin(async move {
             let rank = transport.rank();
             let view = chunks.view(rank, 4).unwrap_or_default();
@@ -153,7 +153,7 @@ fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>
             let tags = Tags::new(transport.max_tag()).next();
             let outcome = way.call(scene, request, &tags).await;
             assert_eq!((outcome.bytes, outcome.result), (len as u64, Ok(())));
-            (access.seen(), fresh.counters.totals())
+            (access.requests(), fresh.counters.totals())
         })
     });
     let mut sum = Totals::default();
