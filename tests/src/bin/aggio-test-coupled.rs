@@ -20,7 +20,7 @@
 //! `impatient` reads after a signal has ended its first open. `agent` runs the agent that programs
 //! start.
 //!
-//! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
+//! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_TEST_AGENT` are as for any program.
 
 use agg_core::Extent;
 use aggio_config::settings::Settings;

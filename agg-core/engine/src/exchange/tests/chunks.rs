@@ -199,27 +199,27 @@ fn hints_say_which_chunks_are_exchanged() {
             assert_eq!(totals.chunks_alone + totals.chunks_exchanged, 16);
             totals.chunks_alone
         };
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "0")]), 0, "linked");
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "4")]), 0, "16 of 4 ranks");
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "5")]), 8, "chunk by chunk, by 60 percent");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "0")]), 0, "each");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "99")]), 8, "more than 3 ranks");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "100")]), 16, "more than 4 ranks");
-        let both = [("aggio_chunk_opt_num", "4"), ("aggio_chunk_opt_ratio", "100")];
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=0")]), 0, "linked");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=4")]), 0, "16 of 4 ranks");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=5")]), 8, "chunk by chunk, by 60 percent");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=0")]), 0, "each");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=99")]), 8, "more than 3 ranks");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=100")]), 16, "more than 4 ranks");
+        let both = [("aggio_tune", "chunk_opt_num=4"), ("aggio_tune", "chunk_opt_ratio=100")];
         assert_eq!(alone(&both), 0, "the number comes first");
     }
 }
 
 #[test]
 fn without_the_hint_nothing_is_known_of_chunks() {
-    let off = [("aggio_chunks", "disable"), ("aggio_chunk_opt_ratio", "100")];
+    let off = [("aggio_chunks", "disable"), ("aggio_tune", "chunk_opt_ratio=100")];
     let (_, totals) = requests(Way::Write, &MIXED, &off);
     assert_eq!((totals.chunks_alone, totals.chunks_exchanged, totals.calls_linked), (0, 0, 0));
 }
 
 #[test]
 fn hints_that_switch_exchanges_off_come_before_chunks() {
-    let off = [("romio_cb_write", "disable"), ("aggio_chunk_opt_num", "0")];
+    let off = [("romio_cb_write", "disable"), ("aggio_tune", "chunk_opt_num=0")];
     let (_, totals) = requests(Way::Write, &MIXED, &off);
     assert_eq!((totals.two_phase, totals.chunks_exchanged), (0, 0));
     let on = [("romio_cb_write", "enable")];
