@@ -4,7 +4,7 @@
 //! says which names stand for sets ([`Finder`]).
 
 use agg_core::blob::{self, ReadOnlyFile, Turn};
-use agg_core::driver::{Driver, Drivers, Facts, Kind, OpenHow, Outcome, generic};
+use agg_core::driver::{Closing, Driver, Drivers, Facts, Kind, OpenHow, Outcome, generic};
 use agg_core::log::{self, Level};
 use agg_core::report::Counters;
 use agg_core::transport::LockGuard;
@@ -253,7 +253,7 @@ impl Driver for SetFile {
         Ok(())
     }
 
-    fn close(&self) -> Result<()> {
+    fn close(&self, _: Closing) -> Result<()> {
         Ok(())
     }
 

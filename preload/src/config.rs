@@ -76,7 +76,7 @@ fn engine(settings: &Settings, sets: Option<SetDriver>) -> Engine {
         None => drivers,
     };
     // Added last, so that it goes before all others: a coupled file is served by nothing else.
-    let drivers = match settings.couple.is_empty() {
+    let drivers = match settings.coupling.rules.is_empty() {
         true => drivers,
         false => drivers.with_coupling(coupled::shared(settings)),
     };

@@ -112,7 +112,7 @@ impl Coupling {
         command.current_dir(self.path()).env_remove("AGGIO_TESTS").env_remove("AGGIO_LIBRARY");
         command.env("LD_PRELOAD", library().expect("a library"));
         command.env("AGGIO_COUPLE", &self.rules).env("AGGIO_COUPLE_DIR", self.meeting());
-        command.env("AGGIO_AGENT", aggio()).env(MARK, self.meeting());
+        command.env("AGGIO_TEST_AGENT", aggio()).env(MARK, self.meeting());
         command.env("PROGRAMS", repository().join("tests/programs"));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("HDF5_USE_FILE_LOCKING", "TRUE");
         command.env("TMPDIR", self.scratch.path());

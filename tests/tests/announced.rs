@@ -167,7 +167,7 @@ fn after_failed_flushes(plan: &str, known: Known, format: &str, buffering: &str)
     }
     let plain = path.to_str().expect("text");
     let _plan = arrange(plain, plan).expect("a plan");
-    let (enable, unasked) = (("aggio_defer", "enable"), ("aggio_defer_unasked", "true"));
+    let (enable, unasked) = (("aggio_defer", "enable"), ("aggio_tune", "defer_unasked=true"));
     let pairs = [enable, unasked, ("aggio_format", format), ("romio_cb_write", buffering)];
     let (found, barrier) = (Mutex::new(vec![]), Barrier::new(RANKS));
     let heard = Mutex::new([0; ATTEMPTS]);
@@ -240,9 +240,8 @@ fn a_rank_whose_buffer_is_full_announces_nothing_that_others_hold_back() {
     ranks(|transport| {
         // Rank 0 has room for one part, the others for all.
         let room = if transport.rank() == 0 { "30000" } else { "100M" };
-        let buffer = [("aggio_defer_buffer", room), ("aggio_defer_spill", "0")];
-        let unasked = ("aggio_defer_unasked", "true");
-        let pairs = [("aggio_defer", "enable"), unasked, buffer[0], buffer[1]];
+        let tuned = format!("defer_unasked=true defer_buffer={room} defer_spill=0");
+        let pairs = [("aggio_defer", "enable"), ("aggio_tune", &*tuned)];
         let rank = Rank::open(transport, path.to_str().expect("text"), &pairs);
         if rank.transport.rank() == 0 {
             rank.read_head(head.len());

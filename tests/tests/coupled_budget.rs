@@ -65,7 +65,7 @@ fn what_exceeds_the_budget_is_in_the_directory_and_readers_get_all_of_it() {
     let (memory, moved) = (number(&now, "memory"), number(&now, "moved"));
     assert!(memory <= 5 * SIZE / 2 && moved >= 7 * SIZE && memory + moved >= 9 * SIZE, "{now:#}");
     assert!(names_in(place.path()).is_empty(), "its files have no names");
-    let table = coupling.run("$AGGIO_AGENT couple --dir $AGGIO_COUPLE_DIR");
+    let table = coupling.run("$AGGIO_TEST_AGENT couple --dir $AGGIO_COUPLE_DIR");
     assert!(table.contains(&place.path().display().to_string()), "{table}");
     assert!(table.contains("1.0 MiB in memory, 8.0 MiB in directories"), "{table}");
     assert_eq!(coupling.run(&read_slowly(9, 0.0)), generations(1, 9));

@@ -32,7 +32,7 @@ impl Place {
             .env("LD_PRELOAD", &library)
             .env("AGGIO_COUPLE", format!("*.out:{rule}"))
             .env("AGGIO_COUPLE_DIR", self.0.meeting.path().join("couple"))
-            .env("AGGIO_AGENT", library.with_file_name("aggio"))
+            .env("AGGIO_TEST_AGENT", library.with_file_name("aggio"))
             .env("TMPDIR", self.0.meeting.path())
             .envs(installed().iter().flat_map(|mpi| mpi.environment().iter().copied()))
             .stdin(Stdio::null())

@@ -52,7 +52,7 @@ impl User {
             .env("AGGIO_COUPLE", RULES)
             .env("AGGIO_COUPLE_DIR", self.meeting())
             .env("AGGIO_COUPLE_LINK", self.link)
-            .env("AGGIO_AGENT", PROGRAM)
+            .env("AGGIO_TEST_AGENT", PROGRAM)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command

@@ -60,7 +60,8 @@ fn a_directory_is_not_listed_without_coupled_files_if_the_agent_cannot_be_asked(
 fn a_stored_file_is_seen_when_its_agent_has_ended() {
     let Some(coupling) = Coupling::of("ck.*:persist=yes") else { return };
     coupling.run("echo text > ck.1; cat ck.1");
-    coupling.run("until $AGGIO_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
+    coupling
+        .run("until $AGGIO_TEST_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
     assert_eq!(coupling.on_disk(), ["ck.1"]);
     coupling.run("test -e ck.1 && test $(stat -c %s ck.1) = 5");
 }

@@ -32,7 +32,7 @@ impl Place {
             .env("LD_PRELOAD", &library)
             .env("AGGIO_COUPLE", "*.dat")
             .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
-            .env("AGGIO_AGENT", library.with_file_name("aggio"))
+            .env("AGGIO_TEST_AGENT", library.with_file_name("aggio"))
             .stdin(Stdio::null());
         let output = command.output().expect("a shell");
         let text = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into();

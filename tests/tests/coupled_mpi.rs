@@ -68,7 +68,7 @@ impl Meeting {
             .arg(compile("coupled_mpi.c", mpi).path);
         command.args(arguments).envs(mpi.environment().iter().copied());
         command.env("LD_PRELOAD", &library).env("AGGIO_COUPLE", "*.dat");
-        command.env("AGGIO_AGENT", library.with_file_name("aggio"));
+        command.env("AGGIO_TEST_AGENT", library.with_file_name("aggio"));
         command.env("AGGIO_COUPLE_DIR", self.place.path()).current_dir(self.files.path());
         command.env(MARK, self.place.path()).env("TMPDIR", scratch);
         command

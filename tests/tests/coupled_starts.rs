@@ -51,7 +51,7 @@ impl Scene {
         let text = AGENT.replace("DEAD", &dead);
         let text = text.replace("AGENT", &agent.display().to_string());
         aggio_tests::write_program(&text, &path);
-        let coupling = coupling.variable("AGGIO_AGENT", &path.display().to_string());
+        let coupling = coupling.variable("AGGIO_TEST_AGENT", &path.display().to_string());
         let coupling = coupling.variable("AGGIO_TEST_STEP", step);
         Some(Self { coupling, scripts })
     }

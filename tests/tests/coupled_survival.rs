@@ -234,12 +234,13 @@ fn files_go_when_generations_are_dropped_and_when_the_agent_is_told_to_end() {
     let inner = inner(&place);
     coupling.kill_agent();
     // An agent that is started by hand finds the generations.
-    coupling.run("$AGGIO_AGENT agent --dir $AGGIO_COUPLE_DIR");
-    let listed = coupling.run("$AGGIO_AGENT couple --dir $AGGIO_COUPLE_DIR");
+    coupling.run("$AGGIO_TEST_AGENT agent --dir $AGGIO_COUPLE_DIR");
+    let listed = coupling.run("$AGGIO_TEST_AGENT couple --dir $AGGIO_COUPLE_DIR");
     assert!(listed.contains("ck.2") && listed.contains("complete"), "{listed}");
-    coupling.run("$AGGIO_AGENT couple drop ck.1 --dir $AGGIO_COUPLE_DIR");
+    coupling.run("$AGGIO_TEST_AGENT couple drop ck.1 --dir $AGGIO_COUPLE_DIR");
     assert_eq!(files(&place, "bytes-").len(), 2);
-    coupling.run("until $AGGIO_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
+    coupling
+        .run("until $AGGIO_TEST_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
     let began = Instant::now();
     while inner.exists() {
         assert!(began.elapsed() < SOON, "{:?}", names_in(&inner));

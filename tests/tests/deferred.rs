@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Writes wait at any cost; on the file systems of tests it would not be worth it.
-const ALWAYS: (&str, &str) = ("AGGIO_HINTS", "*:aggio_defer_always=true");
+const ALWAYS: (&str, &str) = ("AGGIO_HINTS", "*:aggio_tune=defer_always=true");
 
 /// Writes wait in the memory of each rank.
 const BUFFERED: (&str, &str) = ("AGGIO_STAGE", "none");
@@ -53,7 +53,7 @@ fn a_checkpoint_of_a_hundred_collective_writes_reaches_the_file_in_a_few_request
             .variable(BUFFERED.0, BUFFERED.1)
             .variable(ALWAYS.0, ALWAYS.1)
             .variable("AGGIO_REPORT", "json")
-            .variable("AGGIO_COSTS", "assumed")
+            .variable("AGGIO_TEST_COSTS", "assumed")
             .preload(Some(&library))
             .run();
         assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
@@ -110,10 +110,10 @@ fn a_checkpoint_for_which_memory_has_no_room_is_written_together_all_the_same() 
             .variable(BUFFERED.0, BUFFERED.1)
             .variable(
                 "AGGIO_HINTS",
-                "*:aggio_defer_always=true:aggio_defer_buffer=10000:aggio_defer_spill=1M",
+                "*:aggio_tune=defer_always=true defer_buffer=10000 defer_spill=1M",
             )
             .variable("AGGIO_REPORT", "json")
-            .variable("AGGIO_COSTS", "assumed");
+            .variable("AGGIO_TEST_COSTS", "assumed");
         let finished = job.preload(Some(&library)).run();
         assert!(finished.succeeded(), "{}: {}", mpi.name, finished.report());
         let files = ["native", "data"].map(|name| std::fs::read(data.path().join(name)).unwrap());
@@ -147,7 +147,7 @@ fn climate(mpi: &Mpi, folder: &Path, room: &str, kill: Option<(u32, u64)>) -> Fi
         }
     };
     let job = job.ranks(2).argument(folder.join("out.nc")).argument("5").argument("late");
-    let hints = format!("{}:aggio_defer_buffer={room}:aggio_defer_spill=1M", ALWAYS.1);
+    let hints = format!("{}:aggio_tune=defer_buffer={room} defer_spill=1M", ALWAYS.1);
     let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", &hints);
     job.variable("AGGIO_STAGE", place).preload(library().as_deref()).run()
 }
@@ -221,7 +221,7 @@ fn every_sequence_of_three_file_calls_ends_and_stores_what_it_wrote() {
     // some of all of them.
     let tried: &[(&str, &str)] =
         if factor() > 1 { &[("99", "1")] } else { &[("3", "1"), ("99", "199")] };
-    let small = "*:aggio_defer_always=true:aggio_defer_buffer=100:aggio_defer_spill=0";
+    let small = "*:aggio_tune=defer_always=true defer_buffer=100 defer_spill=0";
     let defer = ("AGGIO_DEFER", "*");
     let small = ("AGGIO_HINTS", small);
     let modes = [

@@ -13,10 +13,10 @@ const STAGED: [u32; 8] = [0, 12, 10, 8, 6, 4, 4, 4];
 
 /// When staged bytes are drained, and how many.
 const HINTS: [&str; 4] = [
-    "*:aggio_defer_always=true",
-    "*:aggio_defer_always=true:aggio_defer_drain=idle",
-    "*:aggio_defer_always=true:aggio_defer_drain=later",
-    "*:aggio_defer_always=true:aggio_defer_buffer=2000:aggio_defer_spill=0",
+    "*:aggio_tune=defer_always=true",
+    "*:aggio_tune=defer_always=true:aggio_defer_drain=idle",
+    "*:aggio_tune=defer_always=true:aggio_defer_drain=later",
+    "*:aggio_tune=defer_always=true defer_buffer=2000 defer_spill=0",
 ];
 
 /// The seeds of an MPI that is number `turn` of `mpis`, of `cases`: the first, and how many.

@@ -177,7 +177,7 @@ fn no_slab_of_a_variable_belongs_to_two_aggregators_if_it_fits_into_one_domain()
                     &mpi,
                     &library,
                     append,
-                    &[("AGGIO_HINTS", &hints), ("AGGIO_COSTS", "assumed")],
+                    &[("AGGIO_HINTS", &hints), ("AGGIO_TEST_COSTS", "assumed")],
                 );
                 let writers = writes
                     .iter()
@@ -205,7 +205,7 @@ fn records_are_cut_nowhere_if_their_size_is_told() {
         let size = case.layout.record_size / 32;
         let cut = |format: &str| {
             let hints = format!("{TWO}:aggio_format={format}");
-            let variables = [("AGGIO_HINTS", &*hints), ("AGGIO_COSTS", "assumed")];
+            let variables = [("AGGIO_HINTS", &*hints), ("AGGIO_TEST_COSTS", "assumed")];
             let writes = case.run(&mpi, &library, false, &variables).concat();
             let data = writes.iter().filter(|write| write.place.start >= begin);
             data.filter(|write| !(write.place.start - begin).is_multiple_of(size)).count()
@@ -221,8 +221,8 @@ fn a_header_that_waits_reaches_the_file_after_the_data_of_all_ranks() {
     for mpi in installed() {
         for append in [false, true] {
             let case = Case::new();
-            let unasked = ("AGGIO_HINTS", "*:aggio_defer_unasked=true");
-            let variables = [("AGGIO_DEFER", "*"), unasked, ("AGGIO_COSTS", "assumed")];
+            let unasked = ("AGGIO_HINTS", "*:aggio_tune=defer_unasked=true");
+            let variables = [("AGGIO_DEFER", "*"), unasked, ("AGGIO_TEST_COSTS", "assumed")];
             let writes = case.run(&mpi, &library, append, &variables).concat();
             let header = case.layout.header;
             let (first, last): (Vec<_>, Vec<_>) =

@@ -12,10 +12,10 @@ type Variables<'a> = &'a [(&'a str, &'a str)];
 /// The settings under which the programs are served.
 const SERVED: &[Variables<'static>] = &[
     &[],
-    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],
+    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_tune=defer_always=true")],
     &[
         ("AGGIO_DEFER", "*"),
-        ("AGGIO_HINTS", "*:aggio_defer_always=true"),
+        ("AGGIO_HINTS", "*:aggio_tune=defer_always=true"),
         ("AGGIO_STAGE", "/dev/shm"),
     ],
     &[("AGGIO_BLOB", "*.h5")],

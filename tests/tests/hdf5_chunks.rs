@@ -139,7 +139,7 @@ fn two_requests_of_a_node_for_each_mib_open_a_file_of_many_datasets() {
         let mib = std::fs::metadata(&file).expect("its size").len().div_ceil(1 << 20);
         for (what, more) in [("read", 0), ("together", 0), ("reread", 4 * 20)] {
             let read = job(what).ranks(4).preload(Some(&library)).variable("AGGIO_REPORT", "json");
-            let read = read.variable("AGGIO_HINTS", "*:aggio_small_reads=enable").run();
+            let read = read.variable("AGGIO_HINTS", "*:aggio_tune=small_reads=enable").run();
             assert!(read.succeeded(), "{what}: {}", read.report());
             let report = read.json_report().expect("a report");
             assert!(report["calls"] > 1000, "{report:?}");

@@ -74,7 +74,7 @@ fn chunks_with_filters_are_those_that_are_written_natively() {
 
 /// With `AGGIO_DEFER`, at any cost.
 fn deferred(job: Job, files: &str) -> Job {
-    let always = ("AGGIO_HINTS", "*:aggio_defer_always=true");
+    let always = ("AGGIO_HINTS", "*:aggio_tune=defer_always=true");
     job.variable("AGGIO_DEFER", files).variable(always.0, always.1)
 }
 
@@ -112,7 +112,7 @@ fn a_chunk_that_all_ranks_read_is_not_read_by_each_of_them() {
         for mode in ["independent", "collective"] {
             let read = format!("{arguments} mode={mode} write=0 read=whole");
             let job = job(&program, place.path(), 4, &read).preload(Some(&library));
-            let job = job.variable("AGGIO_HINTS", "*:aggio_small_reads=enable");
+            let job = job.variable("AGGIO_HINTS", "*:aggio_tune=small_reads=enable");
             let finished = run(job.variable("AGGIO_REPORT", "json"), &read);
             let report = finished.json_report().expect("a report");
             assert!(report["calls"] >= 4 * CHUNKS, "HDF5 reads each on each rank: {report:?}");

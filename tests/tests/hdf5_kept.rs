@@ -45,11 +45,11 @@ const SIDE: &str = "40";
 const STAGED: &[(&str, &str)] = &[
     ("AGGIO_DEFER", "*"),
     ("AGGIO_STAGE", "stages"),
-    ("AGGIO_HINTS", "*:aggio_defer_always=true"),
+    ("AGGIO_HINTS", "*:aggio_tune=defer_always=true"),
 ];
 
 const WAYS: [&[(&str, &str)]; 4] = [
-    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],
+    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_tune=defer_always=true")],
     STAGED,
     &[("AGGIO_BLOB", "*.h5")],
     &[("AGGIO_HINTS", "*:romio_cb_write=enable,cb_buffer_size=4096")],

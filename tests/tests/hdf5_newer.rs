@@ -83,7 +83,7 @@ fn writes_to_several_datasets_give_the_native_file() {
             assert!(natively.succeeded(), "{}: {}", mpi.name, natively.report());
             for defer in ["", "*"] {
                 let job = job("aggio.h5").variable("AGGIO_DEFER", defer);
-                let job = job.variable("AGGIO_HINTS", "*:aggio_defer_always=true");
+                let job = job.variable("AGGIO_HINTS", "*:aggio_tune=defer_always=true");
                 let finished = job.preload(Some(&library)).run();
                 assert!(finished.succeeded(), "{} {defer}: {}", mpi.name, finished.report());
                 assert_eq!(dumped(&path("aggio.h5")), dumped(&path("native.h5")), "{}", mpi.name);

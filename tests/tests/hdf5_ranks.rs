@@ -29,9 +29,9 @@ fn dump(file: &Path) -> String {
 /// besides, at any cost.
 const WAYS: [&[(&str, &str)]; 5] = [
     &[],
-    &[("AGGIO_HINTS", "*:aggio_fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
+    &[("AGGIO_HINTS", "*:aggio_tune=fill_elision=enable,cb_buffer_size=512,romio_cb_write=enable")],
     &[("AGGIO_BLOB", "*.h5")],
-    &[("AGGIO_HINTS", "*:aggio_fill_elision=disable,romio_cb_write=enable")],
+    &[("AGGIO_HINTS", "*:aggio_tune=fill_elision=disable,romio_cb_write=enable")],
     &[("AGGIO_HINTS", "*:romio_cb_write=disable,romio_cb_read=disable")],
 ];
 
@@ -48,7 +48,7 @@ impl How<'_> {
         job = job.preload(library().as_deref());
         if self.defers {
             job = job.variable("AGGIO_DEFER", "*");
-            job = job.variable("MPICH_MPIIO_HINTS", "*:aggio_defer_always=true");
+            job = job.variable("MPICH_MPIIO_HINTS", "*:aggio_tune=defer_always=true");
         }
         if let Some(hosts) = self.hosts {
             job = job.on(hosts);

@@ -23,10 +23,10 @@ fn programs() -> Vec<(Mpi, Program)> {
 /// The hints, in turn: the cheaper way, all chunks together, chunk by chunk.
 const HINTS: [&str; 6] = [
     "",
-    ":aggio_chunk_opt_num=0",
-    ":aggio_chunk_opt_ratio=100",
-    ":aggio_chunk_opt_ratio=0",
-    ":aggio_chunk_opt_num=6:aggio_chunk_opt_ratio=30",
+    ":aggio_tune=chunk_opt_num=0",
+    ":aggio_tune=chunk_opt_ratio=100",
+    ":aggio_tune=chunk_opt_ratio=0",
+    ":aggio_tune=chunk_opt_num=6 chunk_opt_ratio=30",
     ":aggio_chunks=disable",
 ];
 
@@ -42,7 +42,7 @@ fn job(program: &Program, place: &Path, seed: usize) -> Job {
 /// The same with the library.
 fn served(job: Job, seed: usize) -> Job {
     let job = job.preload(library().as_deref()).variable("AGGIO_REPORT", "json");
-    job.variable("AGGIO_HINTS", format!("*:aggio_small_reads=automatic{}", hints(seed)))
+    job.variable("AGGIO_HINTS", format!("*:aggio_tune=small_reads=automatic{}", hints(seed)))
 }
 
 fn run(job: Job, seed: usize) -> Finished {

@@ -54,15 +54,15 @@ impl Setting {
 }
 
 const SETTINGS: [Setting; 10] = [
-    staged("*:aggio_defer_always=true"),
-    buffered("*:aggio_defer_always=true", false),
-    in_memory("*:aggio_defer_always=true"),
-    staged("*:aggio_defer_always=true:aggio_defer_drain=later"),
-    staged("*:aggio_defer_always=true:aggio_defer_drain=idle"),
-    buffered("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0", false),
-    in_memory("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_drain=idle"),
-    staged("*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0"),
-    buffered("*:aggio_defer_always=false", true),
+    staged("*:aggio_tune=defer_always=true"),
+    buffered("*:aggio_tune=defer_always=true", false),
+    in_memory("*:aggio_tune=defer_always=true"),
+    staged("*:aggio_tune=defer_always=true:aggio_defer_drain=later"),
+    staged("*:aggio_tune=defer_always=true:aggio_defer_drain=idle"),
+    buffered("*:aggio_tune=defer_always=true defer_buffer=500 defer_spill=0", false),
+    in_memory("*:aggio_tune=defer_always=true defer_buffer=500:aggio_defer_drain=idle"),
+    staged("*:aggio_tune=defer_always=true defer_buffer=500 defer_spill=0"),
+    buffered("*:aggio_tune=defer_always=false", true),
     Setting { hints: None, place: Place::Ranks { quick: true } },
 ];
 

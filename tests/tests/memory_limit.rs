@@ -25,7 +25,7 @@ fn what_waits_never_takes_so_much_memory_that_the_kernel_kills_the_job() {
                 .preload(Some(&library))
                 .variable("AGGIO_DEFER", "*")
                 .variable("AGGIO_STAGE", place)
-                .variable("AGGIO_HINTS", "*:aggio_defer_always=true")
+                .variable("AGGIO_HINTS", "*:aggio_tune=defer_always=true")
                 .run();
             let what = format!("{}, {}: {}", mpi.name, place.display(), finished.report());
             assert!(finished.succeeded(), "{what}");

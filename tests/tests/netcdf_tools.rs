@@ -39,10 +39,10 @@ const WRITERS: &[&str] = &[
 const SERVED: &[Variables<'static>] = &[
     &[("AGGIO_POSIX", "*:close")],
     &[("AGGIO_BLOB", "*.nc")],
-    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_defer_always=true")],
+    &[("AGGIO_DEFER", "*"), ("AGGIO_HINTS", "*:aggio_tune=defer_always=true")],
     &[
         ("AGGIO_DEFER", "*"),
-        ("AGGIO_HINTS", "*:aggio_defer_always=true"),
+        ("AGGIO_HINTS", "*:aggio_tune=defer_always=true"),
         ("AGGIO_STAGE", "/dev/shm"),
     ],
     &[("AGGIO_DEFER", "*"), ("AGGIO_POSIX", "*:close")],

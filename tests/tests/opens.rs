@@ -37,7 +37,7 @@ fn every_rank_opens_the_file_if_a_hint_says_so() {
     let Some(library) = library() else { return };
     for mpi in installed() {
         let calls =
-            opens(&mpi, &library, "deferred.c", "collective", "aggio_deferred_open=disable");
+            opens(&mpi, &library, "deferred.c", "collective", "aggio_tune=deferred_open=disable");
         assert_eq!(calls.len(), RANKS as usize, "{}: {calls:#?}", mpi.name);
     }
 }

@@ -47,9 +47,8 @@ fn a_layer_that_the_user_chose_is_kept() {
 
 #[test]
 fn switched_off_nothing_is_set() {
-    assert_always(&[("AGGIO_PNETCDF_HINTS", "off")], "(unset)");
     assert_always(&[("AGGIO", "no")], "(unset)");
-    assert_always(&[("AGGIO_PNETCDF_HINTS", "off"), ("PNETCDF_HINTS", "a=b")], "a=b");
+    assert_always(&[("AGGIO", "no"), ("PNETCDF_HINTS", "a=b")], "a=b");
 }
 
 #[test]

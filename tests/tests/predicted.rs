@@ -91,7 +91,7 @@ impl Shape {
             .ranks(self.ranks)
             .preload(Some(library))
             .variable("AGGIO_REPORT", "json")
-            .variable("AGGIO_COSTS", "assumed")
+            .variable("AGGIO_TEST_COSTS", "assumed")
             .argument(data.path());
         if let Some(cluster) = cluster {
             job = job.on(cluster);

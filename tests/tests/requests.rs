@@ -19,7 +19,8 @@ const KINDS: &str = "read,write,pread64,pwrite64,readv,writev,preadv,pwritev,pre
 fn traced(mpi: &Mpi, library: &Path, file: &Path, direction: &str) -> (Finished, Vec<String>) {
     let (piece, pieces) = (PIECE.to_string(), PIECES.to_string());
     let hints = format!("*:cb_buffer_size={WINDOW}");
-    let variables = [("AGGIO_REPORT", "json"), ("AGGIO_COSTS", "assumed"), ("AGGIO_HINTS", &hints)];
+    let variables =
+        [("AGGIO_REPORT", "json"), ("AGGIO_TEST_COSTS", "assumed"), ("AGGIO_HINTS", &hints)];
     let arguments = [direction, &piece, &pieces];
     let program = compile("traffic.c", mpi);
     let (finished, calls) =

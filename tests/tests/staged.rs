@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Writes are staged at any cost; on the file systems of tests it would not be worth it.
-const ALWAYS: &str = "*:aggio_defer_always=true";
+const ALWAYS: &str = "*:aggio_tune=defer_always=true";
 
 /// A job with writes that are staged in `stages`.
 fn staged(job: Job, stages: &Path, hints: &str) -> Job {

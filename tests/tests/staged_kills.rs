@@ -93,7 +93,7 @@ impl Round {
             false => job,
         };
         job.variable("AGGIO_DEFER", "*")
-            .variable("AGGIO_HINTS", format!("*:aggio_defer_always=true{drain}"))
+            .variable("AGGIO_HINTS", format!("*:aggio_tune=defer_always=true{drain}"))
             .run()
     }
 

@@ -7,6 +7,8 @@ mod circles;
 mod columns;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/drivers.rs"]
+mod drivers;
 #[path = "tidy/impls.rs"]
 mod impls;
 #[path = "tidy/modules.rs"]

@@ -41,8 +41,8 @@ fn where_requests_are_quick_everybody_sees_at_once_what_a_rank_has_written() {
 #[test]
 fn ranks_see_what_waits_on_others_though_it_is_not_synchronised() {
     let Some(library) = library() else { return };
-    let always = "*:aggio_defer_always=true";
-    let small = "*:aggio_defer_always=true:aggio_defer_buffer=500:aggio_defer_spill=0";
+    let always = "*:aggio_tune=defer_always=true";
+    let small = "*:aggio_tune=defer_always=true defer_buffer=500 defer_spill=0";
     for mpi in installed() {
         for ranks in numbers_of_ranks() {
             for hints in [always, small] {
@@ -60,8 +60,8 @@ fn ranks_see_what_waits_on_others_though_it_is_not_synchronised() {
 #[test]
 fn everybody_sees_at_once_what_is_staged() {
     let Some(library) = library() else { return };
-    let always = "*:aggio_defer_always=true";
-    let idle = "*:aggio_defer_always=true:aggio_defer_drain=idle";
+    let always = "*:aggio_tune=defer_always=true";
+    let idle = "*:aggio_tune=defer_always=true:aggio_defer_drain=idle";
     for (row, ranks) in numbers_of_ranks().into_iter().enumerate() {
         for mpi in installed_for(row) {
             for (hints, in_memory) in [(always, false), (idle, false), (always, true)] {

@@ -45,6 +45,7 @@ impl Arguments {
 pub(crate) fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Acts => "acts",
+        Effect::Tunes => "for experiments",
         Effect::Accepted => "accepted, no effect",
         Effect::Told => "told only",
     }
@@ -55,7 +56,7 @@ fn as_table(hints: &Hints) -> String {
     let row = |d: &Declaration| {
         let value = hints.value(d);
         vec![
-            d.name.into(),
+            d.shown_name(),
             if value.is_empty() { "-".into() } else { value },
             hints.origin(d.name).unwrap_or_default().name().into(),
             effect(d.effect).into(),
@@ -68,7 +69,7 @@ fn as_table(hints: &Hints) -> String {
 fn as_json(hints: &Hints) -> String {
     let object = |d: &Declaration| {
         json!({
-            "name": d.name,
+            "name": d.shown_name(),
             "type": d.kind.name(),
             "accepted": d.kind.accepted_form(),
             "default": d.default_value(),

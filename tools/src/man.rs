@@ -150,6 +150,10 @@ pub(crate) fn hints() -> String {
         let names: Vec<String> = hints.map(|d| escape(d.name)).collect();
         page.push_str(&format!(".SH HINTS {title}\n{}.\n", names.join(",\n")));
     }
+    let tuned: Vec<String> = Declaration::tuned().map(|d| escape(d.short_name())).collect();
+    let heading =
+        ".SH SETTINGS OF aggio_tune\nFor tests and experiments; `aggio hints` explains them:";
+    page.push_str(&format!("{heading}\n{}.\n", tuned.join(",\n")));
     page.push_str(TAIL);
     page
 }

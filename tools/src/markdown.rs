@@ -42,6 +42,17 @@ Sizes are bytes; `K`, `M`, `G` and `T` mean 1024 and its powers. *open*: the hin
 at the open. *same*: all ranks must set the same value.
 ";
 
+const TUNING: &str = "\
+\n## For tests and experiments
+
+The hint `aggio_tune` sets these, for example `AGGIO_HINTS='*:aggio_tune=defer_always=true'`, with
+spaces between several. `aggio hints` tells the meaning of each. aggio decides well without them,
+and they may change in any version.
+
+| setting | unit | default |
+|---|---|---|
+";
+
 const SWITCHES_INTRODUCTION: &str = "\
 # Switches
 
@@ -66,6 +77,11 @@ pub(crate) fn hints() -> String {
     for d in Declaration::ALL.iter().filter(|d| d.effect == Effect::Acts) {
         let (default, meaning) = (code(&d.default_value()), cell(&d.sentence()));
         text.push_str(&format!("| `{}` | {} | {default} | {meaning} |\n", d.name, unit(d)));
+    }
+    text.push_str(TUNING);
+    for d in Declaration::tuned() {
+        let default = code(&d.default_value());
+        text.push_str(&format!("| `{}` | {} | {default} |\n", d.short_name(), unit(d)));
     }
     text.push_str("\n## Hints without an effect\n\n");
     text.push_str("aggio accepts these hints, and `MPI_File_get_info` returns their values.\n\n");
@@ -145,10 +161,15 @@ pub(crate) fn when(d: &Declaration) -> &'static str {
 /// `docs/switches.md`.
 pub(crate) fn switches() -> String {
     let mut text = String::from(SWITCHES_INTRODUCTION);
-    text.push_str("\n| variable | accepted | default | meaning |\n|---|---|---|---|\n");
-    for v in Variable::ALL {
-        let (accepted, sentence) = (cell(v.accepted), cell(&v.sentence()));
-        text.push_str(&format!("| `{}` | {accepted} | {} | {sentence} |\n", v.name, v.default));
+    let titles = ["", "## Variables of other MPI libraries\n\n"];
+    for (title, variables) in titles.into_iter().zip([Variable::OWN, Variable::OTHERS]) {
+        text.push_str(&format!("\n{title}| variable | accepted | default | meaning |\n"));
+        text.push_str("|---|---|---|---|\n");
+        for v in variables {
+            let (accepted, sentence) = (cell(v.accepted), cell(&v.sentence()));
+            let row = format!("| `{}` | {accepted} | {} | {sentence} |\n", v.name, v.default);
+            text.push_str(&row);
+        }
     }
     text.push_str(
         "\nPatterns in `AGGIO_INCLUDE` and `AGGIO_EXCLUDE`, and the form of hints: see \
@@ -262,11 +283,12 @@ mod tests {
     fn every_hint_stands_in_exactly_one_place() {
         let text = hints();
         for d in Declaration::ALL {
-            let rows = text.matches(&format!("\n| `{}` | ", d.name)).count();
+            let name = if d.effect == Effect::Tunes { d.short_name() } else { d.name };
+            let rows = text.matches(&format!("\n| `{name}` | ")).count();
             let lists = text.split("\n## Hints without").nth(1).expect("the lists");
             let (lists, _) = lists.split_once("\n## Other spellings").expect("the aliases");
-            let items = lists.matches(&format!("`{}`", d.name)).count();
-            assert_eq!(rows + items, 1, "{}", d.name);
+            let items = lists.matches(&format!("`{name}`")).count();
+            assert_eq!(rows + items, 1, "{name}");
         }
     }
 

@@ -217,7 +217,7 @@ impl Arguments {
         let mut settings = Settings::of_process(&mut Diagnostics::default());
         if let Some(log) = &self.log {
             let log = std::path::absolute(log).map_err(|why| why.to_string())?;
-            settings.log_file = log.display().to_string();
+            settings.messages.file = log.display().to_string();
         }
         settings.apply(&Diagnostics::default()).map_err(|why| why.to_string())
     }

@@ -41,7 +41,7 @@ fn as_table() -> String {
         let here = process_variable(v.name).unwrap_or_else(|| "-".into());
         vec![v.name.into(), here, v.default.into(), v.sentence()]
     };
-    columns(&[vec![heading], Variable::ALL.iter().map(row).collect()].concat())
+    columns(&[vec![heading], Variable::public().map(row).collect()].concat())
 }
 
 fn as_json() -> String {
@@ -54,6 +54,6 @@ fn as_json() -> String {
             "value": process_variable(v.name),
         })
     };
-    let variables: Vec<Value> = Variable::ALL.iter().map(object).collect();
+    let variables: Vec<Value> = Variable::public().map(object).collect();
     format!("{:#}\n", json!({ "schema": 1, "variables": variables }))
 }

@@ -10,12 +10,14 @@ use aggio_base::spelling;
 
 pub mod blobs;
 pub mod couple;
+mod groups;
 pub mod pnetcdf;
 pub mod sets;
 pub mod stage;
 
 use blobs::BlobRule;
-use couple::{CoupleLink, CoupleRule};
+use couple::CoupleLink;
+pub use groups::{Coupling, Messages};
 use sets::SetRule;
 use stage::StagePlace;
 
@@ -33,26 +35,12 @@ pub struct Settings {
     pub exclude: Vec<Pattern>,
     /// `AGGIO_BLOB`: which new files become blob containers.
     pub blobs: Vec<BlobRule>,
-    /// `AGGIO_AGENT`: the program that is started as agent; empty if it is to be found.
-    pub agent: String,
-    /// `AGGIO_COUPLE`: which files programs exchange in memory, and how.
-    pub couple: Vec<CoupleRule>,
-    /// Errors in rules of coupled files, which void these rules; kept until they are reported.
-    couple_faults: Vec<String>,
-    /// `AGGIO_COUPLE_DIR`: where such programs find each other; empty for the user's own place.
-    pub couple_dir: String,
-    /// `AGGIO_COUPLE_LINK`: the transport between agents of several nodes.
-    pub couple_link: CoupleLink,
-    /// `AGGIO_COSTS`: whether plans follow the times that requests take, or only assumptions.
+    /// Files that programs exchange in memory.
+    pub coupling: Coupling,
+    /// Messages for users.
+    pub messages: Messages,
+    /// `AGGIO_TEST_COSTS`: whether plans follow the times that requests take, or only assumptions.
     pub measures: bool,
-    /// `AGGIO_LOG`: which messages are written.
-    pub log_level: Level,
-    /// `AGGIO_LOG=level,all`: messages of every rank, not of rank 0 alone.
-    pub log_all: bool,
-    /// `AGGIO_LOG_FILE`: where messages go; standard error if empty.
-    pub log_file: String,
-    /// `AGGIO_PNETCDF_HINTS`: whether PnetCDF is asked to use MPI-IO.
-    pub pnetcdf_hints: bool,
     /// `AGGIO_POSIX`: which files of ordinary programs are served, and how.
     pub posix: Vec<Rule>,
     /// `AGGIO_SETS`: which sets of netCDF files are shown as one file.
@@ -76,16 +64,9 @@ impl Default for Settings {
             include: Vec::new(),
             exclude: Vec::new(),
             blobs: Vec::new(),
-            agent: String::new(),
-            couple: Vec::new(),
-            couple_faults: Vec::new(),
-            couple_dir: String::new(),
-            couple_link: CoupleLink::Tcp,
+            coupling: Coupling::default(),
+            messages: Messages::default(),
             measures: true,
-            log_level: Level::Warn,
-            log_all: false,
-            log_file: String::new(),
-            pnetcdf_hints: true,
             posix: Vec::new(),
             sets: SetRule::default(),
             spool: SPOOL.into(),
@@ -112,6 +93,11 @@ pub struct Variable {
 }
 
 impl Variable {
+    /// Every variable that users may set, in the order of the documentation.
+    pub fn public() -> impl Iterator<Item = &'static Variable> {
+        Self::OWN.iter().chain(Self::OTHERS)
+    }
+
     /// The effect of the variable, on one line.
     pub fn sentence(&self) -> String {
         self.doc.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -120,23 +106,28 @@ impl Variable {
 
 macro_rules! variables {
     ($(
-        $(#[doc = $doc:literal])+
-        $name:ident: $accepted:literal = $default:literal, $set:expr;
+        $(#[doc = $list_doc:literal])+
+        $list:ident {$(
+            $(#[doc = $doc:literal])+
+            $name:ident: $accepted:literal = $default:literal, $set:expr;
+        )*}
     )*) => {
-        impl Variable {
-            /// Every variable that aggio looks at, in the order of the documentation.
-            pub const ALL: &'static [Variable] = &[$(Variable {
+        impl Variable {$(
+            $(#[doc = $list_doc])+
+            pub const $list: &'static [Variable] = &[$(Variable {
                 name: stringify!($name),
                 accepted: $accepted,
                 default: $default,
                 doc: concat!($($doc, "\n"),+),
                 set: $set,
             }),*];
-        }
+        )*}
     };
 }
 
 variables! {
+    /// aggio's own variables, in the order of the documentation.
+    OWN {
     /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
     /// New files that match become blob containers: directories in which every writer appends to a
@@ -148,13 +139,6 @@ variables! {
     /// `AGGIO_POSIX`.
     AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file",
         |s, text| blobs::set(&mut s.blobs, text);
-    /// The costs of requests in plans: as `measured` in this run, or as `assumed` for the kind of
-    /// file system, so that each run makes the same plans.
-    AGGIO_COSTS: "measured or assumed" = "measured", set_costs;
-    /// The program that serves coupled files: `aggio`, or another name for it. If not set, it is
-    /// looked for beside the library and in `PATH`.
-    AGGIO_AGENT: "the absolute name of a program" = "found beside the library or in PATH",
-        |s, text| absolute(&mut s.agent, text);
     /// Files that programs exchange in memory instead of on disk: each time one program makes such
     /// a file is a generation, and the n-th open of a program that reads it gets the n-th. Options:
     /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that no
@@ -177,12 +161,12 @@ variables! {
     /// made if it is missing.
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
         = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
-        |s, text| absolute(&mut s.couple_dir, text);
+        |s, text| absolute(&mut s.coupling.dir, text);
     /// The transport between agents of several nodes, the same on all nodes; read when an agent
     /// starts. UCX has to be installed, and its ports must be out of the reach of strangers: UCX
     /// parses messages before their senders are authenticated.
     AGGIO_COUPLE_LINK: "tcp or ucx" = "tcp",
-        |s, text| CoupleLink::named(text).map(|link| s.couple_link = link).is_some();
+        |s, text| CoupleLink::named(text).map(|link| s.coupling.link = link).is_some();
     /// Files of MPI programs with buffered writes, until the file is synchronised or closed, or
     /// read: many small writes become one collective one. Sets the hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |s, _| s.stage.begin();
@@ -204,11 +188,7 @@ variables! {
     /// The file that messages are appended to instead of standard error. `%h` stands for the host,
     /// `%p` for the process id, `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
-        |s, text| { text.clone_into(&mut s.log_file); true };
-    /// Whether MPI programs get `nc_driver=mpiio` in `PNETCDF_HINTS`, behind its value: newer
-    /// PnetCDF has an I/O layer of its own, and only MPI-IO is served by aggio. A layer that the
-    /// user chose there stays.
-    AGGIO_PNETCDF_HINTS: "on or off" = "on", |s, text| flag(&mut s.pnetcdf_hints, text);
+        |s, text| { text.clone_into(&mut s.messages.file); true };
     /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and their
     /// consistency: `posix`, `causal` or `close`. The first rule that names a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
@@ -236,6 +216,10 @@ variables! {
     /// Whether a bad value of any variable here, or of a hint, ends the program at its start
     /// instead of being ignored.
     AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);
+    }
+
+    /// Variables of other MPI libraries that aggio follows.
+    OTHERS {
     /// Hints in the form of Cray MPICH, as `AGGIO_HINTS`, which wins over it.
     MPICH_MPIIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
     /// Whether the hints in force are reported when a file is opened.
@@ -245,6 +229,18 @@ variables! {
     ROMIO_HINTS: "a file name" = "/etc/romio-hints", |_, _| true;
     /// Whether the hints in force are reported when a file is opened.
     ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
+    }
+
+    /// Variables for aggio's own tests and tools, which no document for users names.
+    TESTS {
+    /// The costs of requests in plans: as `measured` in this run, or as `assumed` for the kind of
+    /// file system, so that each run makes the same plans.
+    AGGIO_TEST_COSTS: "measured or assumed" = "measured", set_costs;
+    /// The program that serves coupled files: `aggio`, or another name for it. If not set, it is
+    /// looked for beside the library and in `PATH`.
+    AGGIO_TEST_AGENT: "the absolute name of a program" = "found beside the library or in PATH",
+        |s, text| absolute(&mut s.coupling.agent, text);
+    }
 }
 
 /// Beginnings of variables of aggio's own tests, which programs under test inherit.
@@ -272,20 +268,21 @@ impl Settings {
         complaints: &mut Diagnostics,
     ) -> Self {
         let mut settings = Self::default();
-        for known in Variable::ALL {
+        for known in Variable::public().chain(Variable::TESTS) {
             let Some(value) = variable(known.name) else { continue };
             if !value.trim().is_empty() && !(known.set)(&mut settings, value.trim()) {
                 complaints.value("environment", known.name, &value, known.accepted);
             }
         }
-        for fault in std::mem::take(&mut settings.couple_faults) {
+        for fault in std::mem::take(&mut settings.coupling.faults) {
             complaints.text("environment", fault);
         }
-        if let Some(why) = aggio_base::log::problem(&settings.log_file) {
-            let text = format!("AGGIO_LOG_FILE={:?} cannot be written: {why}", settings.log_file);
+        if let Some(why) = aggio_base::log::problem(&settings.messages.file) {
+            let text =
+                format!("AGGIO_LOG_FILE={:?} cannot be written: {why}", settings.messages.file);
             complaints.text("environment", text);
         }
-        let table = || Variable::ALL.iter().map(|known| known.name);
+        let table = || Variable::public().map(|known| known.name);
         for name in names.iter().filter(|name| name.starts_with("AGGIO_")) {
             let of_tests = TEST_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
             if !of_tests && !table().any(|known| known == name) {
@@ -335,7 +332,8 @@ impl Settings {
     /// # Errors
     /// With `AGGIO_STRICT=1`, the first complaint.
     pub fn apply(&self, complaints: &Diagnostics) -> aggio_base::Result<()> {
-        aggio_base::log::configure(self.log_level, self.log_all, &self.log_file);
+        let Messages { level, all, file } = &self.messages;
+        aggio_base::log::configure(*level, *all, file);
         complaints.report(self.strict)
     }
 }
@@ -377,7 +375,7 @@ fn set_costs(settings: &mut Settings, text: &str) -> bool {
 
 /// An error voids a single rule and is reported for that rule.
 fn set_couple(settings: &mut Settings, text: &str) -> bool {
-    settings.couple_faults = couple::set(&mut settings.couple, text);
+    settings.coupling.faults = couple::set(&mut settings.coupling.rules, text);
     true
 }
 
@@ -403,7 +401,7 @@ fn absolute(field: &mut String, text: &str) -> bool {
 }
 
 fn set_log(settings: &mut Settings, text: &str) -> bool {
-    let (mut level, mut all) = (settings.log_level, false);
+    let (mut level, mut all) = (settings.messages.level, false);
     for word in text.split(',').map(str::trim) {
         match Level::ALL.iter().find(|level| level.name().eq_ignore_ascii_case(word)) {
             Some(found) => level = *found,
@@ -412,7 +410,7 @@ fn set_log(settings: &mut Settings, text: &str) -> bool {
             None => return false,
         }
     }
-    (settings.log_level, settings.log_all) = (level, all);
+    (settings.messages.level, settings.messages.all) = (level, all);
     true
 }
 

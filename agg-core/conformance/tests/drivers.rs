@@ -1,7 +1,7 @@
 //! The drivers of this repository hold the contract.
 
 use agg_core::Result;
-use agg_core::driver::{self, Driver, Drivers, LazyDriver, OpenHow, delete, fault, open};
+use agg_core::driver::{self, Closing, Driver, Drivers, LazyDriver, OpenHow, delete, fault, open};
 use agg_core::stage;
 use aggio_driver_conformance::{Subject, check};
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl Subject for Lazy {
         let first = self.0.open(how)?;
         let facts = first.facts();
         let existing = OpenHow { create: false, exclusive: false, ..self.0.how(how) };
-        first.close()?;
+        first.close(Closing::Complete)?;
         Ok(Box::new(LazyDriver::new(Arc::default(), existing, facts, || None)))
     }
 

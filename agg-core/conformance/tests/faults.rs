@@ -1,6 +1,6 @@
 //! The suite finds planted faults: a correct driver with one thing wrong.
 
-use agg_core::driver::{Driver, Facts, Identity, OpenHow, Outcome, delete, open};
+use agg_core::driver::{Closing, Driver, Facts, Identity, OpenHow, Outcome, delete, open};
 use agg_core::report::Counters;
 use agg_core::transport::LockGuard;
 use agg_core::{Error, ErrorClass, Extent, Result};
@@ -131,8 +131,8 @@ impl Driver for Faulty {
         self.file.sync()
     }
 
-    fn close(&self) -> Result<()> {
-        self.file.close()
+    fn close(&self, how: Closing) -> Result<()> {
+        self.file.close(how)
     }
 
     fn facts(&self) -> Facts {

@@ -91,9 +91,8 @@ impl Store {
 fn asked(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
-    program.hints.push(("aggio_defer_always".into(), "true".into()));
-    program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
-    program.hints.push(("aggio_defer_spill".into(), "0".into()));
+    let tuned = format!("defer_always=true defer_buffer={room} defer_spill=0");
+    program.hints.push(("aggio_tune".into(), tuned));
     // Nor do ranks that make different calls find that out.
     let wrong =
         |step: &Step| matches!(step, Step::Wrong(_, Mistake::View | Mistake::Kind | Mistake::Call));
@@ -106,13 +105,13 @@ fn asked(mut program: Program) -> Program {
 fn staged(mut program: Program) -> Program {
     let drain = ["close", "idle", "later"][program.initial as usize % 3];
     program.hints.push(("aggio_defer".into(), "enable".into()));
-    program.hints.push(("aggio_defer_always".into(), "true".into()));
     program.hints.push(("aggio_defer_drain".into(), drain.into()));
+    let mut tuned = String::from("defer_always=true");
     if program.initial % 5 == 1 {
         let room = 1 + program.initial % 300;
-        program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
-        program.hints.push(("aggio_defer_spill".into(), "0".into()));
+        tuned.push_str(&format!(" defer_buffer={room} defer_spill=0"));
     }
+    program.hints.push(("aggio_tune".into(), tuned));
     Program { hosts: 1, faults: None, ..program }
 }
 
@@ -149,11 +148,10 @@ fn deferred(program: Program) -> Program {
     program.waits = true;
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
-    program.hints.push(("aggio_defer_always".into(), "true".into()));
-    program.hints.push(("aggio_defer_unasked".into(), "true".into()));
-    program.hints.push(("aggio_defer_buffer".into(), room.to_string()));
     let spill = if program.initial.is_multiple_of(10) { 2 * room } else { 0 };
-    program.hints.push(("aggio_defer_spill".into(), spill.to_string()));
+    let mut tuned = String::from("defer_always=true defer_unasked=true");
+    tuned.push_str(&format!(" defer_buffer={room} defer_spill={spill}"));
+    program.hints.push(("aggio_tune".into(), tuned));
     let is_of_one = |mistake: &Mistake| mistake.accesses() || *mistake == Mistake::View;
     program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if is_of_one(mistake)));
     let writes = |step: &Step| matches!(step, Step::Data(data) if data.writes());

@@ -3,7 +3,7 @@
 from . import h5py, hdf5, mpi4py_io, mpich, netcdf, netcdf_fortran, pnetcdf, romio
 
 #: Writes wait whatever that costs, on whichever file system the suites run.
-ALWAYS = "*:aggio_defer_always=true"
+ALWAYS = "*:aggio_tune=defer_always=true"
 
 SUITES = {
     "mpich-io": mpich.Folder("io"),

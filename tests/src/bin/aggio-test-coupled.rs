@@ -21,7 +21,7 @@
 //! `impatient` reads after a signal has ended its first open. `agent` runs the agent that programs
 //! start. `status` prints what the agent of the node tells, as JSON.
 //!
-//! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_AGENT` are as for any program.
+//! `AGGIO_COUPLE`, `AGGIO_COUPLE_DIR` and `AGGIO_TEST_AGENT` are as for any program.
 
 use agg_core::Extent;
 use aggio_config::settings::Settings;

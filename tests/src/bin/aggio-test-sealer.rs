@@ -11,7 +11,7 @@
 
 use agg_core::blob::{Layout, Part, Recast, Sealing, is_container};
 use agg_core::diagnostics::Diagnostics;
-use agg_core::driver::{Driver, Drivers, OpenHow};
+use agg_core::driver::{Closing, Driver, Drivers, OpenHow};
 use agg_core::settings::Settings;
 use aggio_formats::files::Folder;
 use aggio_formats::set_driver::OpenSet;
@@ -120,6 +120,6 @@ fn add(drivers: &Drivers, file: &str, wanted: &[u8], from: usize) -> Outcome<Vec
     ranks[0].pwrite(&wanted[RECORDS], RECORDS.start as u64)?;
     ranks.iter().try_for_each(|rank| rank.sync())?;
     let sealing: Vec<Sealing> = ranks.iter().filter_map(|rank| rank.sealing()).collect();
-    ranks.iter().try_for_each(|rank| rank.close())?;
+    ranks.iter().try_for_each(|rank| rank.close(Closing::Complete))?;
     Ok(sealing.iter().map(|one| one.log).collect())
 }

@@ -65,7 +65,7 @@ impl CoupledHosts {
             .env("LD_PRELOAD", preload)
             .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync,*.step:ready=step")
             .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
-            .env("AGGIO_AGENT", library.with_file_name("aggio"))
+            .env("AGGIO_TEST_AGENT", library.with_file_name("aggio"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -72,8 +72,8 @@ impl Place {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).env_remove("AGGIO").env_remove("AGGIO_STRICT");
         command.env("LD_PRELOAD", library).env("AGGIO_COUPLE", &self.file);
-        if let (None, Ok(own)) = (std::env::var_os("AGGIO_AGENT"), std::env::current_exe()) {
-            command.env("AGGIO_AGENT", own);
+        if let (None, Ok(own)) = (std::env::var_os("AGGIO_TEST_AGENT"), std::env::current_exe()) {
+            command.env("AGGIO_TEST_AGENT", own);
         }
         let output = |suffix: &str| File::create(self.folder.join(format!("{name}.{suffix}")));
         command.stdin(Stdio::null()).stdout(output("out")?).stderr(output("err")?).spawn()

@@ -1,7 +1,7 @@
 //! A file that counts requests and keeps nothing.
 
 use agg_core::Result;
-use agg_core::driver::{Driver, Facts};
+use agg_core::driver::{Closing, Driver, Facts};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +80,7 @@ impl Driver for Access {
         Ok(())
     }
 
-    fn close(&self) -> Result<()> {
+    fn close(&self, _: Closing) -> Result<()> {
         Ok(())
     }
 

@@ -74,9 +74,9 @@ worded! {
         /// Only data that others touch is exchanged.
         Chunks "chunks of one rank by that rank";
         /// The hint asks for all chunks in one exchange.
-        ChunkNumber "hint aggio_chunk_opt_num";
+        ChunkNumber "setting chunk_opt_num";
         /// The hint selects the chunks that are exchanged.
-        ChunkRatio "hint aggio_chunk_opt_ratio";
+        ChunkRatio "setting chunk_opt_ratio";
         /// A slow file system shall deliver each byte once.
         Shared "ranks read the same bytes";
     }

@@ -12,6 +12,7 @@ mod kind;
 mod resolve;
 mod sources;
 mod table;
+mod tuning;
 mod verify;
 
 pub use chosen::{Chosen, Records};

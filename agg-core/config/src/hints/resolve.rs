@@ -3,6 +3,7 @@
 use super::foreign::Foreign;
 use super::sources::{Entry, Sources};
 use super::table::{Declaration, Effect, Hints};
+use super::tuning::{self, HINT};
 use super::{Drain, Verify};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::spelling;
@@ -90,7 +91,7 @@ impl Hints {
     ) -> Self {
         let mut hints = Self::default();
         for entry in sources.entries_for(path) {
-            hints.offer(entry, complaints);
+            hints.offer(entry, true, complaints);
         }
         hints.take_info(info, true, complaints);
         hints.settle();
@@ -127,7 +128,8 @@ impl Hints {
         let told = |(index, declaration): (usize, &'static Declaration)| {
             let origin = self.origins[index];
             let value = self.value(declaration);
-            let silent = origin == Origin::Default && declaration.traits.if_set;
+            let silent = origin == Origin::Default && declaration.traits.if_set
+                || declaration.effect == Effect::Tunes;
             (!silent && !value.is_empty()).then_some(InForce {
                 name: declaration.name,
                 value,
@@ -199,6 +201,9 @@ impl Hints {
             let own = self.value(declaration);
             if own != value && (declaration.set)(self, value) {
                 self.origins[index] = Origin::RankZero;
+                if declaration.effect == Effect::Tunes {
+                    self.record_tuned(declaration, value, Origin::RankZero);
+                }
                 differing.push(format!(
                     "hint {name} is {own:?} on this rank and {value:?} on rank 0, whose value \
                         counts"
@@ -210,11 +215,8 @@ impl Hints {
 
     fn take_info(&mut self, info: &[(String, String)], opening: bool, bad: &mut Diagnostics) {
         for (key, value) in info {
-            let at_open = Declaration::find(key).is_some_and(|(_, d)| d.traits.at_open);
-            if opening || !at_open {
-                let (key, value) = (key.clone(), value.clone());
-                self.offer(&Entry { key, value, origin: Origin::Application }, bad);
-            }
+            let (key, value) = (key.clone(), value.clone());
+            self.offer(&Entry { key, value, origin: Origin::Application }, opening, bad);
         }
     }
 
@@ -248,25 +250,73 @@ impl Hints {
         }
     }
 
-    /// Sets one hint if its origin ranks at least as high as the present value's.
-    fn offer(&mut self, entry: &Entry, complaints: &mut Diagnostics) {
+    /// Sets the hint of an entry, or each setting that it tunes.
+    fn offer(&mut self, entry: &Entry, opening: bool, complaints: &mut Diagnostics) {
         let Entry { key, value, origin } = entry;
-        let Some((index, declaration)) = Declaration::find(key) else {
-            complain_unknown(key, *origin, complaints);
-            return;
-        };
-        if declaration.effect == Effect::Told || *origin < self.origins[index] {
-            return;
-        }
-        if (declaration.set)(self, value.trim()) {
-            self.origins[index] = *origin;
+        if key == HINT {
+            for (index, declaration, value) in tuning::parts(value, *origin, complaints) {
+                match self.set(index, declaration, value, *origin, opening) {
+                    Some(true) => self.record_tuned(declaration, value, *origin),
+                    Some(false) => {
+                        let name = declaration.shown_name();
+                        declaration.complain((&name, value), *origin, complaints);
+                    }
+                    None => {}
+                }
+            }
+        } else if let Some((index, declaration)) = Declaration::settable(key) {
+            if self.set(index, declaration, value.trim(), *origin, opening) == Some(false) {
+                declaration.complain((key, value), *origin, complaints);
+            }
         } else {
-            complaints.value(origin.name(), key, value, &declaration.kind.accepted_form());
+            complain_unknown(key, *origin, complaints);
         }
+    }
+
+    /// Notes a value of `aggio_tune` in the text of that hint.
+    fn record_tuned(&mut self, declaration: &Declaration, value: &str, origin: Origin) {
+        if let Some((index, _)) = Declaration::find(HINT) {
+            let text = tuning::with(&self.aggio_tune, declaration.short_name(), value);
+            self.aggio_tune = text.into();
+            self.origins[index] = self.origins[index].max(origin);
+        }
+    }
+
+    /// Sets one hint if its origin ranks at least as high as the present value's, and if it counts
+    /// now: `None` if not, else whether the value is of the accepted form.
+    fn set(
+        &mut self,
+        index: usize,
+        declaration: &Declaration,
+        value: &str,
+        origin: Origin,
+        opening: bool,
+    ) -> Option<bool> {
+        let is_late = !opening && declaration.traits.at_open;
+        if is_late || declaration.effect == Effect::Told || origin < self.origins[index] {
+            return None;
+        }
+        let is_good = (declaration.set)(self, value);
+        if is_good {
+            self.origins[index] = origin;
+        }
+        Some(is_good)
     }
 }
 
-/// Reports a key that is in no table, unless it is another library's.
+impl Declaration {
+    /// Reports `key=value` as not of the accepted form.
+    pub(super) fn complain(
+        &self,
+        (key, value): (&str, &str),
+        origin: Origin,
+        complaints: &mut Diagnostics,
+    ) {
+        complaints.value(origin.name(), key, value, &self.kind.accepted_form());
+    }
+}
+
+/// Reports a key that no user can set, unless it is another library's.
 ///
 /// Of the application's keys only those are reported that look like a misspelt hint: libraries set
 /// keys of their own, which no user can do anything about.
@@ -274,9 +324,14 @@ pub(super) fn complain_unknown(key: &str, origin: Origin, complaints: &mut Diagn
     if Foreign::has(key) {
         return;
     }
+    if let Some((_, tuned)) = Declaration::find(key) {
+        let now = tuned.shown_name();
+        complaints.unknown(origin.name(), "hint", key, Some(&now));
+        return;
+    }
     let aliases = Declaration::ALIASES.iter().map(|(alias, _)| *alias);
-    let names = Declaration::ALL.iter().map(|declaration| declaration.name).chain(aliases);
-    let nearest = spelling::nearest(key, names);
+    let settable = Declaration::ALL.iter().filter(|d| d.effect != Effect::Tunes);
+    let nearest = spelling::nearest(key, settable.map(|d| d.name).chain(aliases));
     let asked_for = origin != Origin::Application && !Foreign::begins(key);
     if nearest.is_some() || asked_for {
         complaints.unknown(origin.name(), "hint", key, nearest);

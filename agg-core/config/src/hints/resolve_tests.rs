@@ -183,6 +183,51 @@ fn a_promise_of_collective_calls_enables_collective_buffering() {
 }
 
 #[test]
+fn settings_of_experiments_are_set_through_one_hint_alone() {
+    let variables = [("AGGIO_HINTS", "*:aggio_tune=defer_always=true defer_buffer=500")];
+    let (hints, complaints) = resolve(&variables, "", &[("aggio_tune", "small_reads=disable")]);
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(hints.aggio_defer_always && hints.aggio_small_reads == Switch::Disable);
+    let told: Vec<_> = hints.in_force().into_iter().filter(|h| h.name == "aggio_tune").collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].value, "defer_always=true defer_buffer=500 small_reads=disable");
+    assert!(!hints.in_force().iter().any(|hint| hint.name == "aggio_defer_always"));
+    let mut later = hints.clone();
+    let info = [("aggio_tune", "deferred_open=enable fill_elision=enable")];
+    later.update(&pairs(&info), &mut Diagnostics::default());
+    assert_eq!(later.aggio_deferred_open, Switch::Automatic, "counts at open only");
+    assert_eq!(later.aggio_fill_elision, Switch::Enable);
+}
+
+#[test]
+fn a_wrong_setting_of_experiments_is_named_and_the_others_are_kept() {
+    let bad = "defer_alwys=true defer_buffer=much defer_spill=7";
+    for (variables, info) in [
+        (&[("AGGIO_HINTS", format!("*:aggio_tune={bad}"))][..], &[][..]),
+        (&[][..], &[("aggio_tune", bad)][..]),
+    ] {
+        let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, &**value)).collect();
+        let (hints, complaints) = resolve(&variables, "", info);
+        assert_eq!((hints.aggio_defer_spill, complaints.len()), (7, 2), "{complaints:?}");
+        assert!(
+            complaints[0].contains("\"defer_alwys\"") && complaints[0].contains("defer_always")
+        );
+        assert!(complaints[1].contains("defer_buffer") && complaints[1].contains("a size from 1"));
+    }
+}
+
+#[test]
+fn the_old_name_of_a_setting_is_refused_and_the_new_one_is_named() {
+    let old = [("AGGIO_HINTS", "*:aggio_defer_always=true:cb_nodes=3")];
+    for (variables, info) in [(&old[..], &[][..]), (&[], &[("aggio_defer_always", "true")])] {
+        let (hints, complaints) = resolve(variables, "", info);
+        assert!(!hints.aggio_defer_always);
+        assert_eq!(complaints.len(), 1, "{complaints:?}");
+        assert!(complaints[0].contains("did you mean aggio_tune=defer_always"), "{complaints:?}");
+    }
+}
+
+#[test]
 fn every_declaration_is_sound() {
     let mut names: Vec<_> = Declaration::ALL.iter().map(|d| d.name).collect();
     names.extend(Declaration::ALIASES.iter().map(|(alias, _)| *alias));

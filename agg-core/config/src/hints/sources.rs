@@ -1,7 +1,7 @@
 //! Hints that do not come from the application: files and environment variables.
 
 use super::resolve::complain_unknown;
-use super::{Declaration, Hints, Origin};
+use super::{Declaration, Hints, Origin, tuning};
 use crate::settings::{process_variable, working_directory};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::pattern::{self, Pattern};
@@ -57,7 +57,7 @@ impl Sources {
             rules.extend(parse_patterns(&text, origin, complaints));
         }
         for rule in &mut rules {
-            rule.entries.retain(|entry| is_good(entry, complaints));
+            rule.entries.retain_mut(|entry| is_good(entry, complaints));
         }
         rules.retain(|rule| !rule.entries.is_empty());
         Self { rules }
@@ -96,16 +96,19 @@ fn deferring(patterns: &str) -> impl Iterator<Item = Rule> {
     })
 }
 
-/// Whether an entry would change a hint; if not, says why.
-fn is_good(entry: &Entry, complaints: &mut Diagnostics) -> bool {
-    let Some((_, declaration)) = Declaration::find(&entry.key) else {
+/// Whether an entry would change a hint; if not, says why. Of `aggio_tune` the good settings stay.
+fn is_good(entry: &mut Entry, complaints: &mut Diagnostics) -> bool {
+    if entry.key == tuning::HINT {
+        entry.value = tuning::checked(&entry.value, entry.origin, complaints);
+        return !entry.value.is_empty();
+    }
+    let Some((_, declaration)) = Declaration::settable(&entry.key) else {
         complain_unknown(&entry.key, entry.origin, complaints);
         return false;
     };
     let good = (declaration.set)(&mut Hints::default(), entry.value.trim());
     if !good {
-        let accepted = declaration.kind.accepted_form();
-        complaints.value(entry.origin.name(), &entry.key, &entry.value, &accepted);
+        declaration.complain((&entry.key, &entry.value), entry.origin, complaints);
     }
     good
 }

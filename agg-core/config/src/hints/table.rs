@@ -33,6 +33,8 @@ pub struct Declaration {
 pub enum Effect {
     /// The engine acts on it.
     Acts,
+    /// The engine acts on it. For tests and experiments: users set it in the hint `aggio_tune`.
+    Tunes,
     /// Accepted, checked and reported by `MPI_File_get_info`; nothing depends on it.
     Accepted,
     /// Reported by `MPI_File_get_info`; setting it has no effect and is no error.
@@ -84,6 +86,11 @@ impl Declaration {
         let alias = Self::ALIASES.iter().find(|(alias, _)| *alias == name);
         let name = alias.map_or(name, |(_, name)| name);
         Self::ALL.iter().enumerate().find(|(_, declaration)| declaration.name == name)
+    }
+
+    /// The declaration of a hint that users may set by its own name, and its position in the table.
+    pub fn settable(name: &str) -> Option<(usize, &'static Declaration)> {
+        Self::find(name).filter(|(_, declaration)| declaration.effect != Effect::Tunes)
     }
 
     /// The effect of the hint, on one line.
@@ -355,7 +362,7 @@ hints! {
 
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test
     /// driver.
-    aggio_deferred_open: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    aggio_deferred_open: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
     /// Whether bytes read from a container are compared with the checksums of its frames: `whole`
     /// checks frames that a read, or reads one after another, cover; `always` checks all frames,
     /// and reads a frame that is read in part as a whole once.
@@ -368,17 +375,17 @@ hints! {
     /// writes of ranks on nodes that do not reach each other. The program promises to open the file
     /// once, and to synchronise as the standard says (sync, barrier, sync) before a rank reads or
     /// overwrites by itself bytes that another one has written.
-    aggio_defer_unasked: Flag = false; Aggio Acts [same, at_open];
+    aggio_defer_unasked: Flag = false; Aggio Tunes [same, at_open];
     /// Writes are buffered regardless of cost. Without it only those are buffered for which it
     /// costs less than going straight to the file, by the measured time of a request, and only if
     /// ranks can request flushes of each other.
-    aggio_defer_always: Flag = false; Aggio Acts [same, at_open];
+    aggio_defer_always: Flag = false; Aggio Tunes [same, at_open];
     /// Bytes that may be buffered in the memory of a rank; more bytes go to a file
-    /// (`aggio_defer_spill`), or are written out by the rank alone.
-    aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Acts;
+    /// (`defer_spill`), or are written out by the rank alone.
+    aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Tunes;
     /// Bytes of a rank that may be buffered in nameless files beside the file when its memory is
     /// full, if they are small pieces; 0 for none.
-    aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Acts;
+    aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Tunes;
     /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: when it is
     /// synchronised or closed (`close`), or only when it is synchronised (`later`); then they stay
     /// staged for the next program that opens the file, which sees them, or for `aggio recover`.
@@ -389,30 +396,32 @@ hints! {
     /// one of 32. An error in a view is the error of its rank, and of all in the next collective
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
     /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
-    aggio_views_alone: Switch = Switch::Automatic; Aggio Acts [same, at_open];
+    aggio_views_alone: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
     /// Whether collective calls look at the chunks that views are put together from: a chunk of one
     /// rank is moved by that rank, those of several pass through aggregators, each through one.
     /// `automatic` is `enable` for files of HDF5, else `disable`.
     aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// As HDF5's property `chunk_opt_num`: if ranks touch this many chunks of a call each, or more,
     /// on average, all go through aggregators, else chunk by chunk. -1: the cheaper way.
-    aggio_chunk_opt_num: Offset(-1, CHUNKS_MAX) = -1i64; Aggio Acts [same];
+    aggio_chunk_opt_num: Offset(-1, CHUNKS_MAX) = -1i64; Aggio Tunes [same];
     /// As HDF5's property `chunk_opt_ratio`, for calls chunk by chunk: a chunk goes through
     /// aggregators if more than this percentage of the ranks touches it, and more than one rank;
-    /// with 0 each does. -1: the cheaper way, or 60 if `aggio_chunk_opt_num` is set.
-    aggio_chunk_opt_ratio: Offset(-1, 100) = -1i64; Aggio Acts [same];
+    /// with 0 each does. -1: the cheaper way, or 60 if `chunk_opt_num` is set.
+    aggio_chunk_opt_ratio: Offset(-1, 100) = -1i64; Aggio Tunes [same];
     /// Whether small reads fetch the MiB around them, for all ranks of the node, when a second one
     /// falls into it, and reads of up to 8 MiB that several ranks make alike are made once:
     /// `automatic` where requests take long.
-    aggio_small_reads: Switch = Switch::Automatic; Aggio Acts;
+    aggio_small_reads: Switch = Switch::Automatic; Aggio Tunes;
     /// Whether zeros that are written where the file has no bytes yet, as fill values are, only get
     /// storage: `automatic` where the file system reliably reports stored extents, and elsewhere
     /// behind the end of the file; `enable` everywhere.
-    aggio_fill_elision: Switch = Switch::Automatic; Aggio Acts;
+    aggio_fill_elision: Switch = Switch::Automatic; Aggio Tunes;
     /// The format of the file; borders of file domains follow its structure. `automatic` detects it
     /// by the first bytes (netCDF classic), `records:SIZE[:HEADER]` means records of SIZE bytes
     /// behind HEADER bytes, `bytes` means no format.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
+    /// Settings for tests and experiments: `name=value`, with spaces between several.
+    aggio_tune: Text = ""; Aggio Acts;
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
     /// Largest size of a window of the file in memory that the ranks of a node share, in bytes:

@@ -1,7 +1,7 @@
 //! `PNETCDF_HINTS`: makes PnetCDF use MPI-IO, not its own I/O layer, so that aggio serves its
 //! files.
 
-use super::{Settings, Variable};
+use crate::hints::yes_or_no;
 
 /// The variable in which PnetCDF looks for hints: `key=value`, separated by semicolons.
 pub const VARIABLE: &str = "PNETCDF_HINTS";
@@ -27,19 +27,9 @@ pub fn with_mpi_io(hints: &[u8]) -> Option<Vec<u8>> {
     Some([hints, separator, DRIVER].concat())
 }
 
-/// Whether the switches leave it to aggio to ask: reads these two alone, and says nothing of wrong
-/// values.
+/// Whether aggio serves MPI-IO, and so asks. Reads `AGGIO` alone, and reports no wrong value.
 pub fn is_asked_for(variable: &dyn Fn(&str) -> Option<String>) -> bool {
-    let mut settings = Settings::default();
-    for known in
-        Variable::ALL.iter().filter(|known| ["AGGIO", "AGGIO_PNETCDF_HINTS"].contains(&known.name))
-    {
-        let value = variable(known.name).unwrap_or_default();
-        if !value.trim().is_empty() {
-            (known.set)(&mut settings, value.trim());
-        }
-    }
-    settings.on && settings.pnetcdf_hints
+    variable("AGGIO").and_then(|value| yes_or_no(value.trim())).unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -80,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn either_switch_leaves_the_variable_alone() {
+    fn a_library_that_is_off_leaves_the_variable_alone() {
         let asked = |name: &str, value: &str| {
             is_asked_for(&|asked| (asked == name).then(|| value.to_owned()))
         };
-        assert!(asked("PATH", "/bin") && asked("AGGIO_PNETCDF_HINTS", "on") && asked("AGGIO", " "));
-        assert!(!asked("AGGIO", "no") && !asked("AGGIO_PNETCDF_HINTS", " off "));
+        assert!(asked("PATH", "/bin") && asked("AGGIO", " ") && asked("AGGIO", "perhaps"));
+        assert!(!asked("AGGIO", "no") && !asked("AGGIO", " off "));
     }
 }

@@ -66,16 +66,16 @@ fn rules_for_ordinary_programs_are_all_taken_or_none() {
 #[test]
 fn rules_of_coupled_files_are_taken_one_by_one() {
     let pairs =
-        [("AGGIO_COUPLE", "*.nc:keep=2"), ("AGGIO_COUPLE_DIR", "/x"), ("AGGIO_AGENT", "/y")];
+        [("AGGIO_COUPLE", "*.nc:keep=2"), ("AGGIO_COUPLE_DIR", "/x"), ("AGGIO_TEST_AGENT", "/y")];
     let (settings, complaints) = read(&pairs);
-    assert!(complaints.is_empty() && settings.couple.len() == 1, "{complaints:?}");
-    assert_eq!((&*settings.couple_dir, &*settings.agent), ("/x", "/y"));
-    assert_eq!(read(&[("AGGIO_COUPLE_LINK", "ucx")]).0.couple_link, couple::CoupleLink::Ucx);
+    assert!(complaints.is_empty() && settings.coupling.rules.len() == 1, "{complaints:?}");
+    assert_eq!((&*settings.coupling.dir, &*settings.coupling.agent), ("/x", "/y"));
+    assert_eq!(read(&[("AGGIO_COUPLE_LINK", "ucx")]).0.coupling.link, couple::CoupleLink::Ucx);
     let (settings, complaints) = read(&[("AGGIO_COUPLE_LINK", "rdma")]);
-    assert!(settings.couple_link == couple::CoupleLink::Tcp && complaints.len() == 1);
+    assert!(settings.coupling.link == couple::CoupleLink::Tcp && complaints.len() == 1);
     let pairs = [("AGGIO_COUPLE", "*.nc,*.h5:fast=1"), ("AGGIO_COUPLE_DIR", "x")];
     let (settings, complaints) = read(&pairs);
-    assert!(settings.couple.len() == 2 && settings.couple_dir.is_empty());
+    assert!(settings.coupling.rules.len() == 2 && settings.coupling.dir.is_empty());
     let told = |text: &str| complaints.iter().any(|one| one.contains(text));
     assert!(complaints.len() == 2 && told("\"*.h5:fast=1\" is void"), "{complaints:?}");
 }
@@ -97,15 +97,15 @@ fn a_misspelled_variable_is_reported_with_the_right_name() {
 fn the_log_takes_a_level_and_all() {
     let (settings, complaints) = read(&[("AGGIO_LOG", "debug,all")]);
     assert!(complaints.is_empty());
-    assert_eq!((settings.log_level, settings.log_all), (Level::Debug, true));
-    assert_eq!(read(&[("AGGIO_LOG", "all")]).0.log_level, Level::Warn);
+    assert_eq!((settings.messages.level, settings.messages.all), (Level::Debug, true));
+    assert_eq!(read(&[("AGGIO_LOG", "all")]).0.messages.level, Level::Warn);
 }
 
 #[test]
 fn costs_are_measured_unless_assumptions_are_asked_for() {
-    let (settings, complaints) = read(&[("AGGIO_COSTS", "assumed")]);
+    let (settings, complaints) = read(&[("AGGIO_TEST_COSTS", "assumed")]);
     assert!(!settings.measures && complaints.is_empty());
-    let (settings, complaints) = read(&[("AGGIO_COSTS", "guessed")]);
+    let (settings, complaints) = read(&[("AGGIO_TEST_COSTS", "guessed")]);
     assert!(settings.measures && complaints.len() == 1);
 }
 
@@ -129,10 +129,10 @@ fn strict_makes_a_bad_value_an_error_that_names_it() {
 proptest::proptest! {
     #[test]
     fn no_value_makes_the_reader_panic(
-        values in proptest::collection::vec(".*", Variable::ALL.len()),
+        values in proptest::collection::vec(".*", Variable::public().count()),
     ) {
         let variable = |name: &str| {
-            let index = Variable::ALL.iter().position(|known| known.name == name)?;
+            let index = Variable::public().position(|known| known.name == name)?;
             values.get(index).cloned()
         };
         let settings = Settings::read(&variable, &values, &mut Diagnostics::default());

@@ -4,7 +4,7 @@ use super::{Found, create, done, ensure, holds, how, pattern, put};
 use crate::Subject;
 use crate::report::Verdict::{Holds, NotOffered};
 use agg_core::ErrorClass;
-use agg_core::driver::{Driver, OpenHow};
+use agg_core::driver::{Closing, Driver, OpenHow};
 use agg_core::report::Counters;
 
 /// The error must be of this class, with this number of the system.
@@ -26,7 +26,7 @@ pub(super) fn missing(subject: &dyn Subject, name: &str) -> Found {
     let open = || subject.open(&existing);
     fails("opening a missing file", open(), ErrorClass::NoSuchFile, libc::ENOENT)?;
     fails("opening it again", open(), ErrorClass::NoSuchFile, libc::ENOENT)?;
-    done("closing", create(subject, name)?.close())?;
+    done("closing", create(subject, name)?.close(Closing::Complete))?;
     done("opening the file that was created", open())?;
     Ok(Holds)
 }
@@ -35,7 +35,7 @@ pub(super) fn creating_again(subject: &dyn Subject, name: &str) -> Found {
     let bytes = pattern(5000, 1);
     let first = create(subject, name)?;
     put(&*first, &bytes, 0)?;
-    done("closing", first.close())?;
+    done("closing", first.close(Closing::Complete))?;
     holds(&*create(subject, name)?, &bytes)?;
     Ok(Holds)
 }
@@ -44,7 +44,7 @@ pub(super) fn exclusive(subject: &dyn Subject, name: &str) -> Found {
     let exclusive = OpenHow { exclusive: true, ..how(name) };
     let first = done("an exclusive open of a missing file", subject.open(&exclusive))?;
     put(&*first, b"bytes", 0)?;
-    done("closing", first.close())?;
+    done("closing", first.close(Closing::Complete))?;
     let again = subject.open(&exclusive);
     fails("an exclusive open of a file that exists", again, ErrorClass::FileExists, libc::EEXIST)?;
     holds(&*create(subject, name)?, b"bytes")?;
@@ -54,7 +54,7 @@ pub(super) fn exclusive(subject: &dyn Subject, name: &str) -> Found {
 pub(super) fn deleting(subject: &dyn Subject, name: &str) -> Found {
     let file = create(subject, name)?;
     put(&*file, b"bytes", 0)?;
-    done("closing", file.close())?;
+    done("closing", file.close(Closing::Complete))?;
     done("deleting", subject.delete(name))?;
     let existing = OpenHow { create: false, ..how(name) };
     let open = subject.open(&existing);
@@ -68,7 +68,7 @@ pub(super) fn deleting(subject: &dyn Subject, name: &str) -> Found {
 pub(super) fn closing(subject: &dyn Subject, name: &str) -> Found {
     let file = create(subject, name)?;
     put(&*file, b"bytes", 0)?;
-    done("closing", file.close())?;
+    done("closing", file.close(Closing::Complete))?;
     let counters = Counters::default();
     let wrote = file.write_contig(b"later", 0, &counters);
     ensure!(wrote.result.is_err() && wrote.bytes == 0, "a closed file can be written");

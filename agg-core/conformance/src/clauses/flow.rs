@@ -3,7 +3,7 @@
 use super::{Found, create, done, get, holds, pattern, put, same};
 use crate::Subject;
 use crate::report::Verdict::Holds;
-use agg_core::driver::Driver;
+use agg_core::driver::{Closing, Driver};
 
 /// Operations of one sequence.
 const STEPS: usize = 300;
@@ -71,7 +71,7 @@ pub(super) fn random(subject: &dyn Subject, name: &str) -> Found {
             result.map_err(|why| format!("seed {seed}, step {number}: {why}"))?;
         }
         holds(&*file, &model).map_err(|why| format!("seed {seed}: {why}"))?;
-        done("closing", file.close())?;
+        done("closing", file.close(Closing::Complete))?;
         holds(&*create(subject, name)?, &model).map_err(|why| format!("seed {seed}: {why}"))?;
     }
     Ok(Holds)

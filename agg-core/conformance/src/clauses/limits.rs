@@ -4,7 +4,7 @@ use super::{Found, create, done, ensure, get, holds, how, pattern, put};
 use crate::Subject;
 use crate::report::Verdict::{Holds, NotOffered};
 use agg_core::ErrorClass;
-use agg_core::driver::{OpenHow, Outcome};
+use agg_core::driver::{Closing, OpenHow, Outcome};
 use agg_core::report::Counters;
 
 /// An operation that must fail with a number of the system and move nothing.
@@ -18,7 +18,7 @@ fn refused(what: &str, outcome: Outcome) -> Result<(), String> {
 pub(super) fn read_only(subject: &dyn Subject, name: &str) -> Found {
     let made = create(subject, name)?;
     put(&*made, b"bytes", 0)?;
-    done("closing", made.close())?;
+    done("closing", made.close(Closing::Complete))?;
     let only = OpenHow { create: false, write: false, ..how(name) };
     let file = done("opening for reading", subject.open(&only))?;
     refused("a write", file.write_contig(b"other", 0, &Counters::default()))?;
@@ -32,7 +32,7 @@ pub(super) fn write_only(subject: &dyn Subject, name: &str) -> Found {
     let file = done("opening for writing", subject.open(&only))?;
     put(&*file, b"bytes", 0)?;
     refused("a read", file.read_contig(&mut [0; 5], 0, &Counters::default()))?;
-    done("closing", file.close())?;
+    done("closing", file.close(Closing::Complete))?;
     holds(&*create(subject, name)?, b"bytes")?;
     Ok(Holds)
 }

@@ -3,7 +3,7 @@
 use super::{Found, create, done, ensure, get, holds, pattern, put, same};
 use crate::Subject;
 use crate::report::Verdict::{Holds, NotOffered};
-use agg_core::driver::Driver;
+use agg_core::driver::{Closing, Driver};
 use agg_core::{ErrorClass, Extent};
 use std::thread;
 
@@ -14,7 +14,7 @@ pub(super) fn reopening(subject: &dyn Subject, name: &str) -> Found {
     done("a sync", file.sync())?;
     holds(&*create(subject, name)?, &bytes[..10_000])?;
     put(&*file, &bytes[10_000..], 10_000)?;
-    done("closing", file.close())?;
+    done("closing", file.close(Closing::Complete))?;
     holds(&*create(subject, name)?, &bytes)?;
     Ok(Holds)
 }

@@ -63,7 +63,7 @@ fn link() -> io::Result<CoupleLink> {
 /// looked at when programs name them.
 fn find_survivors(agent: &mut Agent) {
     let settings = Settings::of_process(&mut Default::default());
-    for rule in &settings.couple {
+    for rule in &settings.coupling.rules {
         if let Err(error) = agent.find_survivors(&rule.options) {
             log!(Level::Error, "agent: {error}");
         }

@@ -49,11 +49,15 @@ pub struct Client {
 impl Client {
     /// A client that connects, and starts an agent if there is none, at its first use.
     pub fn new(settings: &Settings) -> Self {
-        let spools = settings.couple.iter().filter(|rule| rule.options.survives);
+        let spools = settings.coupling.rules.iter().filter(|rule| rule.options.survives);
         let spools: BTreeSet<_> = spools.filter_map(|rule| rule.options.spill.clone()).collect();
         let spools = spools.into_iter().collect();
-        let connections = Connections::new(&settings.couple_dir, &settings.agent, spools);
-        Self { rules: settings.couple.as_slice().into(), connections: Arc::new(connections) }
+        let connections =
+            Connections::new(&settings.coupling.dir, &settings.coupling.agent, spools);
+        Self {
+            rules: settings.coupling.rules.as_slice().into(),
+            connections: Arc::new(connections),
+        }
     }
 
     /// Connects to the agent of this user, and starts one if there is none.

@@ -22,7 +22,7 @@ const PROGRAM: &str = "aggio";
 
 /// Starts an agent for the directory `dir` unless there is one; whether it was started. It stays
 /// until the first program has come, and nothing is left to do then. `program` is what
-/// `AGGIO_AGENT` says.
+/// `AGGIO_TEST_AGENT` says.
 ///
 /// # Errors
 /// The directory is not the user's alone; there is no program, or it does not become an agent.
@@ -88,7 +88,8 @@ fn find(named: &str) -> io::Result<PathBuf> {
     }
     let tried: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
     let text = format!(
-        "no program `{PROGRAM}` for the agent of coupled files; tried: {}. AGGIO_AGENT can name it",
+        "no program `{PROGRAM}` for the agent of coupled files, beside the library or in PATH; \
+         tried: {}",
         tried.join(", ")
     );
     Err(io::Error::new(io::ErrorKind::NotFound, text))
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn what_was_looked_for_is_named() {
         let error = find("/no/such/agent").unwrap_err().to_string();
-        assert!(error.contains("/no/such/agent") && error.contains("AGGIO_AGENT"), "{error}");
+        assert!(error.contains("/no/such/agent") && error.contains("in PATH"), "{error}");
         let own = own_object().unwrap();
         let beside = own.parent().unwrap().join("aggio");
         assert_eq!(candidates("").first(), Some(&beside));

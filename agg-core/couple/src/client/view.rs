@@ -27,7 +27,7 @@ const RESTS: Duration = Duration::from_secs(5);
 pub struct Viewer {
     rules: Arc<[CoupleRule]>,
     dir: Arc<str>,
-    /// The value of `AGGIO_AGENT`.
+    /// The value of `AGGIO_TEST_AGENT`.
     agent: Arc<str>,
     silent: Silence,
 }
@@ -48,9 +48,9 @@ pub struct Viewed {
 impl Viewer {
     /// `None` if no rule names files.
     pub fn new(settings: &Settings) -> Option<Self> {
-        let rules: Arc<[CoupleRule]> = settings.couple.as_slice().into();
-        let dir = settings.couple_dir.as_str().into();
-        let agent = settings.agent.as_str().into();
+        let rules: Arc<[CoupleRule]> = settings.coupling.rules.as_slice().into();
+        let dir = settings.coupling.dir.as_str().into();
+        let agent = settings.coupling.agent.as_str().into();
         (!rules.is_empty()).then(|| Self { rules, dir, agent, silent: Silence::default() })
     }
 

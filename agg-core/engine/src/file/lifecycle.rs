@@ -3,7 +3,7 @@
 use super::agreement::Words;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_comm::lanes::Lane;
-use aggio_store::driver::{Driver, Drivers};
+use aggio_store::driver::{Closing, Driver, Drivers};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -55,19 +55,19 @@ impl Lifecycle {
 
     /// Closes the file of this rank; others that have not come to their close may still take it.
     pub(super) fn close_here(&self, driver: &dyn Driver) -> Result<()> {
-        match (self.cut_off.load(Ordering::Relaxed), self.offers) {
-            (true, _) => driver.close_incomplete(),
-            (false, true) => driver.close_but_offer(),
-            (false, false) => driver.close(),
-        }
+        driver.close(match (self.cut_off.load(Ordering::Relaxed), self.offers) {
+            (true, _) => Closing::Incomplete,
+            (false, true) => Closing::Offering,
+            (false, false) => Closing::Complete,
+        })
     }
 
     /// Closes the file of this rank without the others.
     pub(super) fn close_alone(&self, driver: &dyn Driver) -> Result<()> {
-        match self.cut_off.load(Ordering::Relaxed) {
-            true => driver.close_incomplete(),
-            false => driver.close(),
-        }
+        driver.close(match self.cut_off.load(Ordering::Relaxed) {
+            true => Closing::Incomplete,
+            false => Closing::Complete,
+        })
     }
 
     /// Whether the last close of the file has a result of its own.
@@ -82,9 +82,9 @@ impl Lifecycle {
         agreed: &Result<Vec<Words>>,
     ) -> Result<()> {
         if agreed.as_ref().err().is_some_and(is_of_messages) {
-            driver.close_incomplete()
+            driver.close(Closing::Incomplete)
         } else if self.offers {
-            driver.close()
+            driver.close(Closing::Complete)
         } else {
             Ok(())
         }

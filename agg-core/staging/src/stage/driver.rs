@@ -6,9 +6,9 @@ use super::idle::Idle;
 use super::staged::StagedFile;
 use aggio_base::report::{Counters, Totals};
 use aggio_base::{Extent, Result};
-use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_store::driver::portions::write_in_portions;
-use aggio_store::driver::{Driver, Facts, Outcome, Striped, generic, latency};
+use aggio_store::driver::{Closing, Driver, Facts, Outcome, generic};
+use aggio_store::forward_driver;
 use aggio_store::independent::{self, Strategy};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -22,13 +22,28 @@ fn as_attempt(outcome: Outcome) -> io::Result<usize> {
     Ok(outcome.bytes as usize)
 }
 
+impl StagedFile {
+    fn base<'a, T>(&'a self, act: impl FnOnce(&'a dyn Driver) -> T) -> T {
+        act(&**self.base)
+    }
+}
+
 impl Driver for StagedFile {
-    fn name(&self) -> &'static str {
-        "stage"
+    forward_driver! {
+        through: base,
+        here: [
+            name pread pwrite preadv pwritev read_contig write_contig write_strided read_strided
+            ends_by knows_bytes_behind reserve extend_with_zeros reserve_zeros size set_size
+            preallocate sync close facts background
+        ],
+        default: [
+            [in_place] "bytes that are staged are not in the memory of the file",
+            [stamp] "staging bytes changes what the file shows, and not the file",
+        ],
     }
 
-    fn striped(&self) -> Striped {
-        self.base.striped()
+    fn name(&self) -> &'static str {
+        "stage"
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -148,10 +163,6 @@ impl Driver for StagedFile {
         }
     }
 
-    fn claim_room(&self, len: u64) -> bool {
-        self.base.claim_room(len)
-    }
-
     fn extend_with_zeros(&self, extent: Extent, counters: &Counters) -> bool {
         // The byte that makes the file longer does not wait: writes before the end of a file may
         // proceed at the same time.
@@ -204,35 +215,26 @@ impl Driver for StagedFile {
         self.base.sync()
     }
 
-    fn renew(&self) {
-        self.base.renew();
-    }
-
     /// Drains the stage, unless its bytes are to wait for another program.
-    fn close(&self) -> Result<()> {
+    fn close(&self, how: Closing) -> Result<()> {
         let drained = self.drain_at_close();
+        if how == Closing::Offering {
+            return drained.and(self.base.close(how));
+        }
         self.closed.store(true, Ordering::Release);
         self.idle.iter().for_each(Idle::stop);
         let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take();
         let closed = match &stage {
             // The client of a server may have bytes to send still.
             Some(stage) if self.writes && !stage.is_empty() => {
-                stage.changing(Learn::Surely, || self.base.close())
+                stage.changing(Learn::Surely, || self.base.close(how))
             }
-            _ => self.base.close(),
+            _ => self.base.close(how),
         };
         if let Some(stage) = stage.and_then(Arc::into_inner) {
             stage.leave();
         }
         drained.and(closed)
-    }
-
-    fn completes_at_close(&self) -> bool {
-        self.base.completes_at_close()
-    }
-
-    fn close_but_offer(&self) -> Result<()> {
-        self.drain_at_close().and(self.base.close_but_offer())
     }
 
     fn facts(&self) -> Facts {
@@ -241,31 +243,9 @@ impl Driver for StagedFile {
         Facts { is_staged, ..facts }
     }
 
-    fn meter(&self) -> Option<&latency::Meter> {
-        self.base.meter()
-    }
-
     fn background(&self) -> Option<Totals> {
-        Some(self.counters.totals())
-    }
-
-    fn direct(&self) -> (bool, bool) {
-        self.base.direct()
-    }
-
-    fn identity(&self) -> Option<Identity> {
-        self.base.identity()
-    }
-
-    fn offer(&self) -> Option<Offer> {
-        self.base.offer()
-    }
-
-    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.base.lock(extent, exclusive)
-    }
-
-    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        self.base.try_lock(extent, exclusive)
+        let mut totals = self.base.background().unwrap_or_default();
+        totals.add(&self.counters.totals());
+        Some(totals)
     }
 }

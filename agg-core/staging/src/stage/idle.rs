@@ -157,6 +157,7 @@ mod tests {
     use super::super::tests::{Bench, TERMS, read, write};
     use super::*;
     use aggio_config::hints::Drain;
+    use aggio_store::driver::Closing;
     use aggio_store::driver::Staging;
 
     const IDLE: Option<Staging> = Some(Staging { drain: Drain::Idle, ..TERMS });
@@ -182,7 +183,7 @@ mod tests {
         }
         assert_eq!(bench.on_disk()[0], 0, "it comes last");
         assert_eq!(read(&*file, 0, 6), b"header");
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
         assert_eq!((&bench.on_disk()[..6], bench.stages().len()), (&b"header"[..], 0));
         let counted = file.background().unwrap();
         assert_eq!((counted.flushes, counted.bytes_written_out), (4, 3 * 9 + 6));
@@ -206,7 +207,7 @@ mod tests {
             }
             assert_eq!(read(&*file, at, 64), bytes);
         }
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
         let last = wanted.iter().rposition(|byte| *byte != 0).unwrap_or(0);
         let on_disk = bench.on_disk();
         assert!(on_disk.len() > last && on_disk[..=last] == wanted[..=last]);

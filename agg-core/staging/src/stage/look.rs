@@ -6,7 +6,7 @@ mod tests;
 use super::{Home, Stage};
 use aggio_base::report::Counters;
 use aggio_base::{Error, Result};
-use aggio_store::driver::{self, OpenHow};
+use aggio_store::driver::{self, Closing, OpenHow};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn show(home: &Home, target: File, stays: bool) -> Result<()> {
         false => {
             let base = driver::open(&OpenHow { path: name, write: true, ..OpenHow::default() })?;
             let drained = stage.drain(&*base, &Counters::default());
-            drained.and(base.close())
+            drained.and(base.close(Closing::Complete))
         }
     });
     stage.leave();

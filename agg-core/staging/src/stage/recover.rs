@@ -8,7 +8,7 @@ use super::locks::Locks;
 use super::places::Places;
 use aggio_base::report::Counters;
 use aggio_base::{Error, ErrorClass, Result};
-use aggio_store::driver::{self, OpenHow};
+use aggio_store::driver::{self, Closing, OpenHow};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -116,7 +116,7 @@ fn attempt(
     let counters = Counters::default();
     let drained = stage.drain(&*base, &counters);
     let synced = drained.and_then(|()| base.sync());
-    let closed = base.close();
+    let closed = base.close(Closing::Complete);
     stage.leave();
     synced.and(closed)?;
     Ok(Some(counters.bytes_written_out.load(Ordering::Relaxed)))

@@ -4,7 +4,7 @@ use super::descriptor::Descriptor;
 use super::latency::{Meter, Meters};
 use super::portions::{read_in_portions, write_in_portions};
 use super::table::{Drivers, Kind};
-use super::{Driver, Facts, Identity, Offer, OpenHow, Outcome, generic, locks, posix};
+use super::{Closing, Driver, Facts, Identity, Offer, OpenHow, Outcome, generic, locks, posix};
 use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, ErrorClass, Result};
@@ -369,7 +369,7 @@ impl Driver for BlobFile {
         }
     }
 
-    fn close(&self) -> Result<()> {
+    fn close(&self, _: Closing) -> Result<()> {
         // Set this before the reader and the writer are dropped: making another one takes the same
         // lock.
         self.closed.store(true, Ordering::Release);

@@ -6,13 +6,12 @@ mod waits;
 
 pub(super) use kind::Coupled;
 
-use super::{Driver, Facts, InPlace, Outcome, Striped, latency};
+use super::{Closing, Driver, Facts, InPlace, Outcome};
 use crate::independent::{self, Strategy};
 use aggio_base::Extent;
 use aggio_base::error::{Error, Result};
 use aggio_base::overlay::Overlay;
 use aggio_base::report::{Counters, Totals};
-use aggio_comm::transport::{Identity, LockGuard, Offer};
 use aggio_couple::{Before, Client, Parts, covers_number};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -152,13 +151,71 @@ impl CoupledFile {
     }
 }
 
-impl Driver for CoupledFile {
-    fn name(&self) -> &'static str {
-        "couple"
+/// Closing a file.
+impl CoupledFile {
+    /// Closes the file, whose bytes are all there.
+    fn complete(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return self.inner.close(Closing::Complete);
+        }
+        let written = self.tell_writes();
+        let closed = self.inner.close(Closing::Complete);
+        let moved = self.moved.load(Ordering::Relaxed);
+        if !self.writes {
+            self.client.close_read(self.handle, moved);
+            return closed;
+        }
+        // If the agent lost the generation, no reader gets it: return the error.
+        let told = written.and(self.client.close(self.handle, moved));
+        closed.and(told.map_err(|error| Error::os("close", &error)))
     }
 
-    fn striped(&self) -> Striped {
-        self.inner.striped()
+    /// Closes the file of this rank, which others still take.
+    fn offer_on(&self) -> Result<()> {
+        let written = self.tell_writes();
+        let closed = self.inner.close(Closing::Offering);
+        // The rank that opens the file next may not have read any of it: report the bytes read now.
+        let known = self.client.check(self.handle, self.moved.load(Ordering::Relaxed));
+        match self.writes {
+            true => closed.and(written.and(known).map_err(|error| Error::os("close", &error))),
+            false => closed,
+        }
+    }
+
+    /// Closes the file, in which bytes may be missing: no reader gets it.
+    fn spoil(&self) -> Result<()> {
+        if !self.writes || self.closed.swap(true, Ordering::AcqRel) {
+            return self.complete();
+        }
+        // Notify the agent first: once no process has the file open, it completes the generation.
+        let told = self.client.spoil(self.handle);
+        let closed = self.inner.close(Closing::Incomplete);
+        closed.and(told.map_err(|error| Error::os("close", &error)))
+    }
+
+    fn inner<'a, T>(&'a self, act: impl FnOnce(&'a dyn Driver) -> T) -> T {
+        act(&*self.inner)
+    }
+}
+
+impl Driver for CoupledFile {
+    forward_driver! {
+        through: inner,
+        here: [
+            name pread pwrite preadv pwritev in_place read_contig write_contig write_strided
+            read_strided background size set_size was_resized sync renew close completes_at_close
+            facts
+        ],
+        default: [
+            [stamp] "the number of records that a reader sees changes while the file does not",
+            [knows_bytes_behind] "the size that counts is refused while writes may be missing",
+            [ends_by reserve_zeros reserve claim_room extend_with_zeros]
+                "the agent learns of written bytes only: zeros are written",
+        ],
+    }
+
+    fn name(&self) -> &'static str {
+        "couple"
     }
 
     fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -316,75 +373,19 @@ impl Driver for CoupledFile {
         self.stale.store(number, Ordering::Relaxed);
     }
 
-    fn close(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return self.inner.close();
+    fn close(&self, how: Closing) -> Result<()> {
+        match how {
+            Closing::Complete => self.complete(),
+            Closing::Offering => self.offer_on(),
+            Closing::Incomplete => self.spoil(),
         }
-        let written = self.tell_writes();
-        let closed = self.inner.close();
-        let moved = self.moved.load(Ordering::Relaxed);
-        if !self.writes {
-            self.client.close_read(self.handle, moved);
-            return closed;
-        }
-        // If the agent lost the generation, no reader gets it: return the error.
-        let told = written.and(self.client.close(self.handle, moved));
-        closed.and(told.map_err(|error| Error::os("close", &error)))
-    }
-
-    fn close_incomplete(&self) -> Result<()> {
-        if !self.writes || self.closed.swap(true, Ordering::AcqRel) {
-            return self.close();
-        }
-        // Notify the agent first: once no process has the file open, it completes the generation.
-        let told = self.client.spoil(self.handle);
-        self.inner.close().and(told.map_err(|error| Error::os("close", &error)))
     }
 
     fn completes_at_close(&self) -> bool {
         self.writes
     }
 
-    fn close_but_offer(&self) -> Result<()> {
-        let written = self.tell_writes();
-        let closed = self.inner.close_but_offer();
-        // The rank that opens the file next may not have read any of it: report the bytes read now.
-        let known = self.client.check(self.handle, self.moved.load(Ordering::Relaxed));
-        match self.writes {
-            true => closed.and(written.and(known).map_err(|error| Error::os("close", &error))),
-            false => closed,
-        }
-    }
-
     fn facts(&self) -> Facts {
         Facts { is_by_node: self.writes, ..self.inner.facts() }
-    }
-
-    fn meter(&self) -> Option<&latency::Meter> {
-        self.inner.meter()
-    }
-
-    fn direct(&self) -> (bool, bool) {
-        self.inner.direct()
-    }
-
-    fn identity(&self) -> Option<Identity> {
-        self.inner.identity()
-    }
-
-    fn offer(&self) -> Option<Offer> {
-        self.inner.offer()
-    }
-
-    fn preallocate(&self, size: u64) -> Result<()> {
-        self.inner.preallocate(size)
-    }
-
-    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.inner.lock(extent, exclusive)
-    }
-
-    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        self.inner.try_lock(extent, exclusive)
     }
 }

@@ -1,11 +1,54 @@
 //! Properties of the file system under a file, as the system reports them.
 
-use super::Facts;
 use super::descriptor::Descriptor;
 pub(super) use aggio_base::file_systems::{LUSTRE, magic, may_be_stale, name_of};
 use aggio_base::os;
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
+
+/// Facts about a file system that plans and `MPI_File_get_info` use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The unit in which the file system stores and locks, in bytes; at least 1.
+    pub block_size: u64,
+    /// Stripe size in bytes, 0 if the file is not striped.
+    pub striping_unit: u64,
+    /// Number of storage targets the file is striped over, 0 if unknown.
+    pub striping_factor: u32,
+    /// Each rank that writes appends to a log of its own: plans leave writes to their ranks.
+    pub has_logs: bool,
+    /// Small writes are staged, where each process of the node sees them.
+    pub is_staged: bool,
+    /// Each node has memory of its own, merged when the file is synchronised or closed.
+    pub is_by_node: bool,
+    /// Name shown to users, for example `tmpfs` or `ext4`.
+    pub file_system: String,
+}
+
+/// File systems of Linux that let one buffered write at a time into a file, while the others wait
+/// in the kernel for the lock of its inode.
+const ONE_WRITER: [&str; 6] = ["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "f2fs"];
+
+impl Facts {
+    /// Of a file system where every byte is a unit and nothing is striped.
+    pub fn of_bytes(file_system: &str) -> Self {
+        let file_system = file_system.to_owned();
+        Self {
+            block_size: 1,
+            striping_unit: 0,
+            striping_factor: 0,
+            has_logs: false,
+            is_staged: false,
+            is_by_node: false,
+            file_system,
+        }
+    }
+
+    /// Whether requests to write through the page cache wait for each other.
+    pub fn has_one_writer(&self) -> bool {
+        ONE_WRITER.contains(&&*self.file_system)
+    }
+}
 
 /// The type of the file system of a file, for which the system is asked once.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 use super::fault_plan::{Kind as FaultKind, Plan, Verdict};
 use super::posix::Posix;
 use super::table::{Drivers, Kind};
-use super::{Driver, Facts, Identity, Offer, OpenHow, Stamp, Striped, facts, striping};
+use super::{Closing, Driver, Facts, Offer, OpenHow, Stamp, facts, striping};
 use aggio_base::{Error, Extent, Result};
 use aggio_comm::transport::LockGuard;
 use std::cell::RefCell;
@@ -214,9 +214,27 @@ impl FaultDriver {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).moved(kind, moved as u64);
         Ok(moved)
     }
+
+    fn inner<'a, T>(&'a self, act: impl FnOnce(&'a dyn Driver) -> T) -> T {
+        act(&*self.inner)
+    }
 }
 
 impl Driver for FaultDriver {
+    forward_driver! {
+        through: inner,
+        here: [
+            name pread pwrite preadv pwritev size set_size sync close facts stamp completes_at_close
+            preallocate reserve_zeros reserve lock try_lock
+        ],
+        default: [
+            [in_place] "bytes moved through memory meet no fault",
+            [read_contig write_contig read_strided write_strided extend_with_zeros
+                knows_bytes_behind] "each request of theirs meets the plan",
+            [meter] "delays of a plan are no costs of the file system",
+        ],
+    }
+
     fn name(&self) -> &'static str {
         "test"
     }
@@ -271,14 +289,10 @@ impl Driver for FaultDriver {
         self.inner.sync()
     }
 
-    fn renew(&self) {
-        self.inner.renew();
-    }
-
-    fn close(&self) -> Result<()> {
+    fn close(&self, how: Closing) -> Result<()> {
         // As with the system's own close, the descriptor is gone also if an error is reported.
         let fault = self.step(FaultKind::Close, "close");
-        self.inner.close().and(fault)
+        self.inner.close(how).and(fault)
     }
 
     fn facts(&self) -> Facts {
@@ -292,14 +306,6 @@ impl Driver for FaultDriver {
         }
     }
 
-    fn striped(&self) -> Striped {
-        self.inner.striped()
-    }
-
-    fn direct(&self) -> (bool, bool) {
-        self.inner.direct()
-    }
-
     fn stamp(&self) -> Option<Stamp> {
         if !self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_timeless() {
             return self.inner.stamp();
@@ -308,27 +314,9 @@ impl Driver for FaultDriver {
         Some(Stamp { size, modified: 0, changed: 0 })
     }
 
-    fn identity(&self) -> Option<Identity> {
-        self.inner.identity()
-    }
-
-    fn offer(&self) -> Option<Offer> {
-        self.inner.offer()
-    }
-
     fn completes_at_close(&self) -> bool {
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
         plan.is_completing() || self.inner.completes_at_close()
-    }
-
-    fn close_but_offer(&self) -> Result<()> {
-        let fault = self.step(FaultKind::Close, "close");
-        self.inner.close_but_offer().and(fault)
-    }
-
-    fn close_incomplete(&self) -> Result<()> {
-        let fault = self.step(FaultKind::Close, "close");
-        self.inner.close_incomplete().and(fault)
     }
 
     fn preallocate(&self, size: u64) -> Result<()> {
@@ -341,14 +329,6 @@ impl Driver for FaultDriver {
             Ok(()) => self.inner.reserve_zeros(extent),
             Err(_) => Extent::new(extent.offset, 0),
         }
-    }
-
-    fn ends_by(&self, offset: u64) -> bool {
-        self.inner.ends_by(offset)
-    }
-
-    fn claim_room(&self, len: u64) -> bool {
-        self.inner.claim_room(len)
     }
 
     fn reserve(&self, extent: Extent) -> Result<()> {

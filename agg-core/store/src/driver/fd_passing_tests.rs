@@ -1,7 +1,7 @@
 //! Taking files from other processes, alive and dead.
 
 use super::scratch::Scratch;
-use super::{Driver, LazyDriver, Offer, OpenHow, open};
+use super::{Closing, Driver, LazyDriver, Offer, OpenHow, open};
 use aggio_base::report::Counters;
 use aggio_base::{ErrorClass, Extent};
 use aggio_comm::transport::NodeTable;
@@ -41,7 +41,7 @@ fn a_file_that_is_not_needed_is_not_opened() {
     let missing = driver.size().expect_err("it is gone");
     assert_eq!(missing.class(), ErrorClass::NoSuchFile);
     assert!(missing.to_string().contains(&path), "{missing}");
-    assert_eq!(driver.close(), Ok(()));
+    assert_eq!(driver.close(Closing::Complete), Ok(()));
     std::fs::write(&path, b"x").expect("it can be written");
     assert_eq!(driver.size().expect_err("it is closed").class(), ErrorClass::File);
 }
@@ -68,7 +68,7 @@ fn users_of_one_open_file_description_exclude_each_other_by_locks() {
             receiver.recv().expect("the lock is free");
         });
     }
-    assert_eq!((second.close(), first.close()), (Ok(()), Ok(())));
+    assert_eq!((second.close(Closing::Complete), first.close(Closing::Complete)), (Ok(()), Ok(())));
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn a_file_can_be_taken_between_the_two_closes_of_its_opener() {
     let path = scratch.file("f");
     let (opener, offer) = opener(&path);
     std::fs::remove_file(&path).expect("it is there");
-    assert_eq!(opener.close_but_offer(), Ok(()));
+    assert_eq!(opener.close(Closing::Offering), Ok(()));
     let taker = lazy_without_name(&path, offer);
     assert_eq!(taker.write_contig(b"abc", 0, &Counters::default()).bytes, 3);
-    assert_eq!(opener.close(), Ok(()));
+    assert_eq!(opener.close(Closing::Complete), Ok(()));
     assert_eq!(taker.size(), Ok(3));
     let late = lazy_without_name(&path, offer);
     assert_eq!(late.size().expect_err("it is closed").class(), ErrorClass::NoSuchFile);

@@ -6,16 +6,13 @@
 //! next operation tries again.
 
 use super::latency::Meter;
-use super::{Driver, Drivers, Facts, InPlace, OpenHow, Outcome, Stamp};
-use crate::independent::Strategy;
+use super::{Closing, Driver, Drivers, Facts, OpenHow, Outcome};
 use aggio_base::error::{Error, Result};
-use aggio_base::report::{Counters, Totals};
+use aggio_base::report::Totals;
 use aggio_base::{ErrorClass, Extent};
-use aggio_comm::transport::{Identity, LockGuard, Offer};
+use aggio_comm::transport::{Identity, Offer};
 use aggio_container::blob::Sealing;
-use aggio_types::memory::Memory;
-use aggio_types::view::View;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -119,81 +116,70 @@ impl LazyDriver {
         self.opened.get().map_or(Ok(()), |driver| close(&**driver))
     }
 
-    /// One attempt on the file.
-    fn attempt<T>(&self, act: impl FnOnce(&dyn Driver) -> io::Result<T>) -> io::Result<T> {
-        act(self.get().map_err(|error| error.to_io())?)
+    /// Runs `act` on the file, opened if it is not.
+    fn needed<'a, T: Unopened>(&'a self, act: impl FnOnce(&'a dyn Driver) -> T) -> T {
+        self.get().map_or_else(T::because, act)
     }
+}
 
-    /// A whole transfer.
-    fn transfer(&self, act: impl FnOnce(&dyn Driver) -> Outcome) -> Outcome {
-        match self.get() {
-            Ok(driver) => act(driver),
-            Err(error) => Outcome { bytes: 0, result: Err(error) },
-        }
+/// An answer for a file that cannot be opened.
+trait Unopened {
+    fn because(error: Error) -> Self;
+}
+
+impl<T> Unopened for Result<T> {
+    fn because(error: Error) -> Self {
+        Err(error)
+    }
+}
+
+impl<T> Unopened for io::Result<T> {
+    fn because(error: Error) -> Self {
+        Err(error.to_io())
+    }
+}
+
+impl Unopened for Outcome {
+    fn because(error: Error) -> Self {
+        Outcome { bytes: 0, result: Err(error) }
+    }
+}
+
+impl<T> Unopened for Option<T> {
+    fn because(_: Error) -> Self {
+        None
+    }
+}
+
+/// The request that follows reports the error.
+impl Unopened for bool {
+    fn because(_: Error) -> Self {
+        false
+    }
+}
+
+impl Unopened for (bool, bool) {
+    fn because(_: Error) -> Self {
+        (false, false)
     }
 }
 
 impl Driver for LazyDriver {
+    forward_driver! {
+        through: needed,
+        here: [
+            name was_resized sync renew close sealing is_available facts meter background identity
+            reserve_zeros knows_bytes_behind
+        ],
+        default: [
+            [striped] "the rank that creates the file sets its stripes",
+            [offer] "others take the descriptor of the rank that opened the file at once",
+            [completes_at_close] "the last close is that of the rank that offers the file",
+        ],
+    }
+
     fn name(&self) -> &'static str {
         self.drivers.probe(&self.how.path).0.name()
-    }
-
-    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.attempt(|driver| driver.pread(buffer, offset))
-    }
-
-    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.attempt(|driver| driver.pwrite(buffer, offset))
-    }
-
-    fn preadv(&self, buffers: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        self.attempt(|driver| driver.preadv(buffers, offset))
-    }
-
-    fn pwritev(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        self.attempt(|driver| driver.pwritev(buffers, offset))
-    }
-
-    fn in_place(&self, extent: Extent, access: InPlace<'_>, copy: &mut dyn FnMut(*mut u8)) -> bool {
-        self.get().is_ok_and(|driver| driver.in_place(extent, access, copy))
-    }
-
-    fn read_contig(&self, buffer: &mut [u8], offset: u64, counters: &Counters) -> Outcome {
-        self.transfer(|driver| driver.read_contig(buffer, offset, counters))
-    }
-
-    fn write_contig(&self, buffer: &[u8], offset: u64, counters: &Counters) -> Outcome {
-        self.transfer(|driver| driver.write_contig(buffer, offset, counters))
-    }
-
-    fn write_strided(
-        &self,
-        view: &View,
-        pos: u64,
-        memory: &Memory,
-        strategy: &Strategy,
-        counters: &Counters,
-    ) -> Outcome {
-        self.transfer(|driver| driver.write_strided(view, pos, memory, strategy, counters))
-    }
-
-    fn read_strided(
-        &self,
-        view: &View,
-        pos: u64,
-        memory: &Memory,
-        strategy: &Strategy,
-        counters: &Counters,
-    ) -> Outcome {
-        self.transfer(|driver| driver.read_strided(view, pos, memory, strategy, counters))
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.get()?.size()
-    }
-
-    fn set_size(&self, size: u64) -> Result<()> {
-        self.get()?.set_size(size)
     }
 
     fn was_resized(&self, size: u64) {
@@ -213,12 +199,13 @@ impl Driver for LazyDriver {
         }
     }
 
-    fn close(&self) -> Result<()> {
-        self.end(|driver| driver.close())
-    }
-
-    fn close_incomplete(&self) -> Result<()> {
-        self.end(|driver| driver.close_incomplete())
+    fn close(&self, how: Closing) -> Result<()> {
+        let how = match how {
+            // Nobody takes the file from this rank.
+            Closing::Offering => Closing::Complete,
+            other => other,
+        };
+        self.end(|driver| driver.close(how))
     }
 
     fn sealing(&self) -> Option<Sealing> {
@@ -242,10 +229,6 @@ impl Driver for LazyDriver {
         self.opened.get().and_then(|driver| driver.background())
     }
 
-    fn stamp(&self) -> Option<Stamp> {
-        self.get().ok().and_then(|driver| driver.stamp())
-    }
-
     /// Returns the identity offered by the opener, without opening the file.
     fn identity(&self) -> Option<Identity> {
         match self.opened.get() {
@@ -254,108 +237,31 @@ impl Driver for LazyDriver {
         }
     }
 
-    fn direct(&self) -> (bool, bool) {
-        self.get().map_or((false, false), |driver| driver.direct())
-    }
-
-    fn preallocate(&self, size: u64) -> Result<()> {
-        self.get()?.preallocate(size)
-    }
-
     fn reserve_zeros(&self, extent: Extent) -> Extent {
         let nothing = Extent::new(extent.offset, 0);
         self.get().map_or(nothing, |driver| driver.reserve_zeros(extent))
     }
 
-    fn ends_by(&self, offset: u64) -> bool {
-        self.get().is_ok_and(|driver| driver.ends_by(offset))
-    }
-
     fn knows_bytes_behind(&self, offset: u64) -> bool {
         self.opened.get().is_some_and(|driver| driver.knows_bytes_behind(offset))
-    }
-
-    fn claim_room(&self, len: u64) -> bool {
-        self.get().is_ok_and(|driver| driver.claim_room(len))
-    }
-
-    fn reserve(&self, extent: Extent) -> Result<()> {
-        self.get()?.reserve(extent)
-    }
-
-    fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {
-        self.get()?.lock(extent, exclusive)
-    }
-
-    fn try_lock(&self, extent: Extent, exclusive: bool) -> Result<Option<Box<dyn LockGuard>>> {
-        self.get()?.try_lock(extent, exclusive)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Notes how it was closed.
-    #[derive(Debug)]
-    struct Noted(Arc<Mutex<Vec<&'static str>>>);
-
-    impl Noted {
-        fn note(&self, what: &'static str) -> Result<()> {
-            self.0.lock().unwrap().push(what);
-            Ok(())
-        }
-    }
-
-    impl Driver for Noted {
-        fn name(&self) -> &'static str {
-            "noted"
-        }
-
-        fn pread(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-            Ok(0)
-        }
-
-        fn pwrite(&self, bytes: &[u8], _: u64) -> io::Result<usize> {
-            Ok(bytes.len())
-        }
-
-        fn size(&self) -> Result<u64> {
-            Ok(0)
-        }
-
-        fn set_size(&self, _: u64) -> Result<()> {
-            Ok(())
-        }
-
-        fn sync(&self) -> Result<()> {
-            Ok(())
-        }
-
-        fn close(&self) -> Result<()> {
-            self.note("close")
-        }
-
-        fn close_incomplete(&self) -> Result<()> {
-            self.note("close_incomplete")
-        }
-
-        fn facts(&self) -> Facts {
-            Facts::of_bytes("")
-        }
-    }
+    use crate::driver::fake::{FakeDriver, FakeFile};
 
     #[test]
     fn a_file_that_was_opened_is_closed_in_the_way_that_is_asked_for() {
-        let notes = Arc::default();
-        let lazy = || {
-            let (how, facts) = (OpenHow::default(), Facts::of_bytes(""));
-            let lazy = LazyDriver::new(Arc::default(), how, facts, || None);
-            assert!(lazy.opened.set(Box::new(Noted(Arc::clone(&notes)))).is_ok());
-            lazy
-        };
-        lazy().close().unwrap();
-        lazy().close_incomplete().unwrap();
-        assert_eq!(*notes.lock().unwrap(), ["close", "close_incomplete"]);
+        let file = FakeFile::new(Vec::new());
+        for how in [Closing::Complete, Closing::Offering, Closing::Incomplete] {
+            let facts = Facts::of_bytes("");
+            let lazy = LazyDriver::new(Arc::default(), OpenHow::default(), facts, || None);
+            assert!(lazy.opened.set(Box::new(FakeDriver::new(&file))).is_ok());
+            lazy.close(how).unwrap();
+        }
+        let expected = [Closing::Complete, Closing::Complete, Closing::Incomplete];
+        assert_eq!(file.closings(), expected);
     }
 }

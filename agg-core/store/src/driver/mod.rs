@@ -1,6 +1,11 @@
 //! Storage: the table of functions that every kind of file system supplies.
 
+#[macro_use]
+mod forward;
+
 pub mod blob;
+#[cfg(any(test, feature = "testing"))]
+pub mod fake;
 pub mod fault;
 pub mod fault_plan;
 pub mod generic;
@@ -37,13 +42,15 @@ use aggio_base::error::{Error, Result};
 use aggio_base::os;
 use aggio_base::report::{Counters, Totals};
 use aggio_config::hints::Drain;
-use aggio_container::blob::{Sealing, Verify};
+use aggio_container::blob::Verify;
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
 use std::io::{self, IoSlice, IoSliceMut};
 
 pub use aggio_base::caches;
 pub use aggio_comm::transport::{Identity, Offer};
+pub use aggio_container::blob::Sealing;
+pub use facts::Facts;
 pub use in_place::InPlace;
 pub use lazy::LazyDriver;
 pub use striping::{Striped, Striping};
@@ -125,6 +132,19 @@ pub struct Staging {
     pub local: bool,
 }
 
+/// How a rank closes a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// The file has all bytes of this rank.
+    Complete,
+    /// As `Complete`, but other processes can still take the file, see [`Driver::offer`], until it
+    /// is closed in another way. A driver that offers nothing closes the file for good.
+    Offering,
+    /// Bytes of other ranks may be missing because they cannot be reached: a driver that publishes
+    /// complete files only does not publish this one.
+    Incomplete,
+}
+
 /// The state of a file: while it stays the same, requests have changed no byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -146,50 +166,6 @@ pub struct Outcome {
     pub bytes: u64,
     /// How it ended; a read that met the end of the file is `Ok` with fewer bytes.
     pub result: Result<()>,
-}
-
-/// Facts about a file system that plans and `MPI_File_get_info` use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// The unit in which the file system stores and locks, in bytes; at least 1.
-    pub block_size: u64,
-    /// Stripe size in bytes, 0 if the file is not striped.
-    pub striping_unit: u64,
-    /// Number of storage targets the file is striped over, 0 if unknown.
-    pub striping_factor: u32,
-    /// Each rank that writes appends to a log of its own: plans leave writes to their ranks.
-    pub has_logs: bool,
-    /// Small writes are staged, where each process of the node sees them.
-    pub is_staged: bool,
-    /// Each node has memory of its own, merged when the file is synchronised or closed.
-    pub is_by_node: bool,
-    /// Name shown to users, for example `tmpfs` or `ext4`.
-    pub file_system: String,
-}
-
-/// File systems of Linux that let one buffered write at a time into a file, while the others wait
-/// in the kernel for the lock of its inode.
-const ONE_WRITER: [&str; 6] = ["tmpfs", "ramfs", "ext4", "xfs", "btrfs", "f2fs"];
-
-impl Facts {
-    /// Of a file system where every byte is a unit and nothing is striped.
-    pub fn of_bytes(file_system: &str) -> Self {
-        let file_system = file_system.to_owned();
-        Self {
-            block_size: 1,
-            striping_unit: 0,
-            striping_factor: 0,
-            has_logs: false,
-            is_staged: false,
-            is_by_node: false,
-            file_system,
-        }
-    }
-
-    /// Whether requests to write through the page cache wait for each other.
-    pub fn has_one_writer(&self) -> bool {
-        ONE_WRITER.contains(&&*self.file_system)
-    }
 }
 
 /// An open file of one kind of file system: ADIO's function table.
@@ -290,8 +266,9 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// unnoticed: the next reads go to the file system. Costs nothing where that is impossible.
     fn renew(&self) {}
 
-    /// Closes the file and returns the system's error; the driver is unusable afterwards.
-    fn close(&self) -> Result<()>;
+    /// Closes the file and returns the system's error. Unless it is [`Closing::Offering`], the
+    /// driver is unusable afterwards.
+    fn close(&self, how: Closing) -> Result<()>;
 
     /// The form that the file takes once all ranks have closed it, and this rank's data for it.
     fn sealing(&self) -> Option<Sealing> {
@@ -338,21 +315,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// As [`Driver::close`], but others can still take the file until that is called.
-    fn close_but_offer(&self) -> Result<()> {
-        self.close()
-    }
-
-    /// Whether the last [`Driver::close`] can fail although [`Driver::close_but_offer`] has not,
-    /// because writes are complete only then.
+    /// Whether the last close can fail although one with [`Closing::Offering`] has not, because
+    /// writes are complete only then.
     fn completes_at_close(&self) -> bool {
         false
-    }
-
-    /// As [`Driver::close`], if bytes of other ranks may be missing because they cannot be reached:
-    /// a driver that publishes complete files only does not publish this one.
-    fn close_incomplete(&self) -> Result<()> {
-        self.close()
     }
 
     /// Makes sure that `size` bytes of storage exist; never shrinks the file, never changes data.

@@ -8,8 +8,8 @@ use super::mapped::Mappable;
 use super::reserving::Reserving;
 use super::table::{Drivers, Kind};
 use super::{
-    Driver, Facts, InPlace, OpenHow, Stamp, Striped, caches, facts, generic, locks, mapped, os,
-    striping,
+    Closing, Driver, Facts, InPlace, OpenHow, Stamp, Striped, caches, facts, generic, locks,
+    mapped, os, striping,
 };
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use aggio_comm::transport::LockGuard;
@@ -329,9 +329,19 @@ impl Driver for PosixFile {
         }
     }
 
-    fn close(&self) -> Result<()> {
+    fn close(&self, how: Closing) -> Result<()> {
+        // Closing a copy returns the same errors as closing the last descriptor. If no descriptor
+        // is left for a copy, other processes have to open the file by its name.
+        let copy = match how {
+            Closing::Offering => self.descriptor.get().and_then(os::duplicate).ok(),
+            Closing::Complete | Closing::Incomplete => None,
+        };
         let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
-        self.descriptor.close().and(direct).map_err(|error| Error::os("close", &error))
+        let closed = match copy {
+            Some(copy) => os::close(copy.into_raw_fd()),
+            None => self.descriptor.close(),
+        };
+        closed.and(direct).map_err(|error| Error::os("close", &error))
     }
 
     fn facts(&self) -> Facts {
@@ -402,20 +412,6 @@ impl Driver for PosixFile {
 
     fn offer(&self) -> Option<Offer> {
         self.descriptor.get().ok().map(|fd| Offer::with(fd, self.identity))
-    }
-
-    fn close_but_offer(&self) -> Result<()> {
-        // Closing a copy returns the same errors as closing the last descriptor.
-        match self.descriptor.get().and_then(os::duplicate) {
-            Ok(copy) => {
-                let direct = self.direct.as_ref().map_or(Ok(()), Direct::close);
-                let closed = os::close(copy.into_raw_fd());
-                closed.and(direct).map_err(|error| Error::os("close", &error))
-            }
-            // No descriptor is left for a copy: other processes have to open the file by its name
-            // now.
-            Err(_) => self.close(),
-        }
     }
 
     fn lock(&self, extent: Extent, exclusive: bool) -> Result<Box<dyn LockGuard>> {

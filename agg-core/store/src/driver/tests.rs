@@ -1,12 +1,12 @@
 //! Both drivers against real files.
 
+use super::fake::{FakeDriver, FakeFile};
 use super::scratch::Scratch;
-use super::{Driver, Facts, OpenHow, delete, fault, generic, open};
+use super::{Closing, Driver, OpenHow, delete, fault, generic, open};
 use aggio_base::report::Counters;
 use aggio_base::{ErrorClass, Extent, Result};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Mutex;
 
 fn how(path: &str) -> OpenHow {
     OpenHow { path: path.into(), create: true, read: true, write: true, ..OpenHow::default() }
@@ -101,7 +101,7 @@ fn failures_of_close_sync_and_the_others_surface_with_their_class() {
     assert_eq!(class_of(driver.size()), ErrorClass::Io);
     assert_eq!(class_of(driver.preallocate(9)), ErrorClass::NoSpace);
     assert_eq!(class_of(driver.lock(Extent::new(0, 1), true)), ErrorClass::UnsupportedOperation);
-    let error = driver.close().unwrap_err();
+    let error = driver.close(Closing::Complete).unwrap_err();
     assert_eq!((error.class(), error.errno()), (ErrorClass::Io, libc::EIO));
     assert!(error.to_string().contains("close"), "{error}");
     assert_eq!(driver.pread(&mut [0], 0).unwrap_err().raw_os_error(), Some(libc::EBADF));
@@ -112,7 +112,7 @@ fn an_interrupted_close_is_a_success() {
     let scratch = Scratch::new();
     let path = scratch.file("f");
     let _plan = fault::arrange(&path, "op=close,errno=EINTR").unwrap();
-    assert_eq!(opened(&format!("testfs:{path}")).close(), Ok(()));
+    assert_eq!(opened(&format!("testfs:{path}")).close(Closing::Complete), Ok(()));
 }
 
 #[test]
@@ -145,59 +145,25 @@ fn opens_are_counted_by_path_and_rank() {
     }
 }
 
-/// Claims to move all bytes, stores nothing, and records the requests.
-#[derive(Debug)]
-struct Ledger {
-    each: usize,
-    requests: Mutex<Vec<(usize, u64)>>,
-}
-
-impl Driver for Ledger {
-    fn name(&self) -> &'static str {
-        "ledger"
-    }
-    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.pwrite(buffer, offset)
-    }
-    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.requests.lock().unwrap().push((buffer.len(), offset));
-        Ok(buffer.len().min(self.each))
-    }
-    fn size(&self) -> Result<u64> {
-        Ok(0)
-    }
-    fn set_size(&self, _: u64) -> Result<()> {
-        Ok(())
-    }
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-    fn close(&self) -> Result<()> {
-        Ok(())
-    }
-    fn facts(&self) -> Facts {
-        let file_system = String::new();
-        Facts::of_bytes(&file_system)
-    }
-}
-
 #[test]
 fn a_request_beyond_two_gibibytes_is_cut_at_the_kernels_limit() {
     const LIMIT: usize = 0x7fff_f000;
-    let ledger = Ledger { each: usize::MAX, requests: Mutex::default() };
+    let ledger = FakeDriver::new(&FakeFile::hollow(u64::MAX));
     // Zero pages that are never touched: this costs address space only.
     let mut huge = vec![0; 2 * LIMIT + 5];
     let counters = Counters::default();
     let write = ledger.write_contig(&huge, 7, &counters);
     let read = ledger.read_contig(&mut huge, 7, &counters);
     assert_eq!((write.bytes, read.bytes), (huge.len() as u64, huge.len() as u64));
-    let parts = [(LIMIT, 7), (LIMIT, 7 + LIMIT as u64), (5, 7 + 2 * LIMIT as u64)];
-    assert_eq!(*ledger.requests.lock().unwrap(), [parts, parts].concat());
+    let limit = LIMIT as u64;
+    let parts = [(7, limit), (7 + limit, limit), (7 + 2 * limit, 5)];
+    let parts = parts.map(|(offset, len)| Extent::new(offset, len));
+    assert_eq!(ledger.requests(), [parts, parts].concat());
 }
 
 #[test]
 fn a_write_that_stores_nothing_is_an_error_and_not_repeated_for_ever() {
-    let ledger = Ledger { each: 0, requests: Mutex::default() };
+    let ledger = FakeDriver { most: 0, ..FakeDriver::on("memory") };
     let outcome = ledger.write_contig(&[1; 4], 0, &Counters::default());
     assert_eq!((outcome.bytes, class_of(outcome.result)), (0, ErrorClass::Io));
 }
@@ -297,7 +263,7 @@ fn uncached_transfers_of_any_alignment_give_the_same_bytes() {
     // The driver reports the real state: tmpfs may refuse, disks do not.
     let (reads, writes) = driver.direct();
     assert_eq!(reads, writes);
-    assert_eq!(driver.close(), Ok(()));
+    assert_eq!(driver.close(Closing::Complete), Ok(()));
 }
 
 #[test]
@@ -348,7 +314,7 @@ fn a_container_that_has_no_name_any_more_is_locked_and_leaves_nothing() {
     assert!(lock(1).is_some());
     for driver in &drivers {
         assert_eq!(driver.pwrite(b"bytes", 0).unwrap(), 5);
-        driver.close().unwrap();
+        driver.close(Closing::Complete).unwrap();
     }
     let place = std::path::Path::new(&path).parent().unwrap();
     let left = std::fs::read_dir(place).unwrap().flatten().map(|entry| entry.file_name());

@@ -149,76 +149,23 @@ mod tests {
     use super::super::{write_runs, write_supplied};
     use super::*;
     use crate::driver::Facts;
+    use crate::driver::fake::{FakeDriver, FakeFile};
     use crate::driver::latency::Meter;
     use aggio_base::ErrorClass;
-    use aggio_base::error::Result;
-    use std::io;
     use std::time::Duration;
 
-    /// A file in memory that refuses some offsets, and counts the requests that are in it at a
-    /// time.
-    #[derive(Debug)]
-    struct Slow {
-        file_system: &'static str,
-        meter: Meter,
-        bytes: Mutex<Vec<u8>>,
-        refused: Vec<u64>,
-        inside: AtomicUsize,
-        most: AtomicUsize,
+    /// A file whose writes were found to take this long, and take a millisecond.
+    fn slow(file_system: &str, nanoseconds: u64) -> FakeDriver {
+        let meter = Meter::new(file_system);
+        (0..20).for_each(|_| meter.writes.learn(100, Duration::from_nanos(nanoseconds)));
+        let pause = Duration::from_millis(1);
+        let file = FakeFile::new(vec![0xC5; 10_000]);
+        let facts = Facts::of_bytes(file_system);
+        FakeDriver { facts, meter: Some(meter), pause, ..FakeDriver::new(&file) }
     }
 
-    impl Slow {
-        fn on(file_system: &'static str, nanoseconds: u64) -> Self {
-            let meter = Meter::new(file_system);
-            (0..20).for_each(|_| meter.writes.learn(100, Duration::from_nanos(nanoseconds)));
-            Slow {
-                file_system,
-                meter,
-                bytes: Mutex::new(vec![0xC5; 10_000]),
-                refused: Vec::new(),
-                inside: AtomicUsize::new(0),
-                most: AtomicUsize::new(0),
-            }
-        }
-    }
-
-    impl Driver for Slow {
-        fn name(&self) -> &'static str {
-            "slow"
-        }
-        fn pread(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-            Ok(0)
-        }
-        fn pwrite(&self, data: &[u8], offset: u64) -> io::Result<usize> {
-            let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(inside, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(1));
-            self.inside.fetch_sub(1, Ordering::SeqCst);
-            if self.refused.contains(&offset) {
-                return Err(io::Error::from_raw_os_error(libc::ENOSPC));
-            }
-            let start = offset as usize;
-            self.bytes.lock().unwrap()[start..start + data.len()].copy_from_slice(data);
-            Ok(data.len())
-        }
-        fn size(&self) -> Result<u64> {
-            Ok(0)
-        }
-        fn set_size(&self, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn sync(&self) -> Result<()> {
-            Ok(())
-        }
-        fn close(&self) -> Result<()> {
-            Ok(())
-        }
-        fn facts(&self) -> Facts {
-            Facts::of_bytes(self.file_system)
-        }
-        fn meter(&self) -> Option<&Meter> {
-            Some(&self.meter)
-        }
+    fn unknown() -> FakeDriver {
+        FakeDriver { meter: Some(Meter::new("nfs")), ..slow("nfs", 1) }
     }
 
     fn pieces(count: u64) -> Vec<Extent> {
@@ -240,22 +187,21 @@ mod tests {
 
     #[test]
     fn the_runs_of_a_window_are_a_request_each_and_wait_side_by_side() {
-        let (file, pieces, counters) =
-            (Slow::on("nfs", 1_000_000), pieces(100), Counters::default());
+        let (file, pieces, counters) = (slow("nfs", 1_000_000), pieces(100), Counters::default());
         let window: Vec<u8> = (0..2000u32).map(|offset| offset as u8).collect();
         let runs = pieces.iter().map(|piece| piece.offset as usize..piece.end() as usize);
         let outcome = write_runs(&file, 0, &window, runs, &counters);
         outcome.result.unwrap();
         assert_eq!(outcome.bytes, data_of(&pieces).len() as u64);
-        assert!(*file.bytes.lock().unwrap() == expected(&pieces), "bytes between them stay");
+        assert!(*file.file.bytes() == expected(&pieces), "bytes between them stay");
         assert_eq!(counters.totals().writes_out, 100);
-        let most = file.most.load(Ordering::SeqCst);
+        let most = file.file.most_writing();
         assert!((2..=MOST).contains(&most), "{most} requests at a time");
     }
 
     #[test]
     fn an_error_names_the_first_piece_that_is_not_stored_and_all_before_it_are() {
-        let mut file = Slow::on("nfs", 1_000_000);
+        let mut file = slow("nfs", 1_000_000);
         file.refused = vec![20 * 41, 20 * 40, 20 * 43];
         let (pieces, counters) = (pieces(100), Counters::default());
         for size in [16, 1] {
@@ -263,12 +209,12 @@ mod tests {
             let error = outcome.result.unwrap_err();
             assert_eq!((error.class(), error.extent()), (ErrorClass::NoSpace, Some(pieces[40])));
             assert_eq!(outcome.bytes, data_of(&pieces[..40]).len() as u64);
-            let mut bytes = file.bytes.lock().unwrap();
+            let mut bytes = file.file.bytes();
             assert!(bytes[..800] == expected(&pieces)[..800]);
             bytes.fill(0xC5);
         }
         write(&file, &pieces, &data_of(&pieces), 1, &counters).result.unwrap_err();
-        let begun = file.bytes.lock().unwrap()[800..].iter().any(|byte| *byte != 0xC5);
+        let begun = file.file.bytes()[800..].iter().any(|byte| *byte != 0xC5);
         assert!(!begun, "a request behind the one that failed");
     }
 
@@ -289,22 +235,22 @@ mod tests {
     #[test]
     fn pieces_that_are_supplied_wait_side_by_side_once_requests_were_found_to_take_long() {
         let (pieces, counters) = (pieces(100), Counters::default());
-        let file = Slow { meter: Meter::new("nfs"), ..Slow::on("nfs", 1) };
+        let file = unknown();
         let supply = |piece: Extent, bytes: &mut [u8]| {
             (piece.offset..).zip(bytes).for_each(|(offset, byte)| *byte = offset as u8);
-            file.meter.writes.learn(piece.len, Duration::from_millis(1));
+            file.meter().unwrap().writes.learn(piece.len, Duration::from_millis(1));
             Ok(())
         };
         let outcome = write_supplied(&file, &pieces, supply, &counters);
         outcome.result.unwrap();
         assert_eq!(outcome.bytes, data_of(&pieces).len() as u64);
-        assert!(*file.bytes.lock().unwrap() == expected(&pieces), "bytes between them stay");
-        assert!((2..=MOST).contains(&file.most.load(Ordering::SeqCst)));
+        assert!(*file.file.bytes() == expected(&pieces), "bytes between them stay");
+        assert!((2..=MOST).contains(&file.file.most_writing()));
     }
 
     #[test]
     fn a_piece_that_cannot_be_supplied_is_named_and_all_before_it_are_stored() {
-        let (file, pieces) = (Slow::on("nfs", 1_000_000), pieces(100));
+        let (file, pieces) = (slow("nfs", 1_000_000), pieces(100));
         let supply = |piece: Extent, bytes: &mut [u8]| {
             if piece == pieces[50] {
                 return Err(Error::new(ErrorClass::Io, "gone").with_extent(piece));
@@ -315,25 +261,24 @@ mod tests {
         let outcome = write_supplied(&file, &pieces, supply, &Counters::default());
         assert_eq!(outcome.result.unwrap_err().extent(), Some(pieces[50]));
         assert_eq!(outcome.bytes, data_of(&pieces[..50]).len() as u64);
-        assert!(file.bytes.lock().unwrap()[..1000] == expected(&pieces)[..1000]);
+        assert!(file.file.bytes()[..1000] == expected(&pieces)[..1000]);
     }
 
     #[test]
     fn a_last_piece_that_fails_keeps_no_other_from_being_stored() {
-        let (mut file, pieces) = (Slow::on("nfs", 1_000_000), pieces(40));
+        let (mut file, pieces) = (slow("nfs", 1_000_000), pieces(40));
         file.refused = vec![20 * 39];
         let outcome = write(&file, &pieces, &data_of(&pieces), MOST, &Counters::default());
         assert_eq!(outcome.result.unwrap_err().extent(), Some(pieces[39]));
         assert_eq!(outcome.bytes, data_of(&pieces[..39]).len() as u64);
-        assert!(file.bytes.lock().unwrap()[..20 * 39] == expected(&pieces)[..20 * 39]);
+        assert!(file.file.bytes()[..20 * 39] == expected(&pieces)[..20 * 39]);
     }
 
     #[test]
     fn requests_wait_side_by_side_only_where_they_were_found_to_take_long() {
-        assert_eq!(size(&Slow::on("nfs", 1_000_000)), MOST);
-        assert_eq!(size(&Slow::on("nfs", 2_000)), 1, "a cache answers");
-        assert_eq!(size(&Slow::on("ext4", 1_000_000)), 1, "one would wait for the other");
-        let unknown = Slow { meter: Meter::new("nfs"), ..Slow::on("nfs", 1) };
-        assert_eq!(size(&unknown), 1);
+        assert_eq!(size(&slow("nfs", 1_000_000)), MOST);
+        assert_eq!(size(&slow("nfs", 2_000)), 1, "a cache answers");
+        assert_eq!(size(&slow("ext4", 1_000_000)), 1, "one would wait for the other");
+        assert_eq!(size(&unknown()), 1);
     }
 }

@@ -75,62 +75,35 @@ pub fn joins(gap: u64, len: u64, call_cost: u64) -> bool {
 mod tests {
     use super::*;
     use crate::driver::Facts;
+    use crate::driver::fake::FakeDriver;
     use crate::driver::latency::Meter;
-    use aggio_base::error::Result;
-    use std::io;
     use std::time::Duration;
 
-    /// A file on a file system with this name, block size and perhaps a meter.
-    #[derive(Debug)]
-    struct On(&'static str, u64, Option<Meter>);
-
-    impl Driver for On {
-        fn name(&self) -> &'static str {
-            "none"
-        }
-        fn pread(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-            Ok(0)
-        }
-        fn pwrite(&self, _: &[u8], _: u64) -> io::Result<usize> {
-            Ok(0)
-        }
-        fn size(&self) -> Result<u64> {
-            Ok(0)
-        }
-        fn set_size(&self, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn sync(&self) -> Result<()> {
-            Ok(())
-        }
-        fn close(&self) -> Result<()> {
-            Ok(())
-        }
-        fn facts(&self) -> Facts {
-            Facts { block_size: self.1, ..Facts::of_bytes(self.0) }
-        }
-        fn meter(&self) -> Option<&Meter> {
-            self.2.as_ref()
-        }
+    /// A file on a file system with this name and block size.
+    fn on(file_system: &str, block_size: u64) -> FakeDriver {
+        let facts = Facts { block_size, ..Facts::of_bytes(file_system) };
+        FakeDriver { facts, ..FakeDriver::on(file_system) }
     }
 
-    fn measured(file_system: &'static str, nanoseconds: u64) -> On {
-        let on = On(file_system, 4096, Some(Meter::new(file_system)));
+    fn measured(file_system: &'static str, nanoseconds: u64) -> FakeDriver {
+        let meter = Meter::new(file_system);
         for _ in 0..20 {
-            let meter = on.meter().expect("just given");
             meter.reads.learn(100, Duration::from_nanos(nanoseconds));
             meter.writes.learn(100, Duration::from_nanos(nanoseconds));
         }
-        on
+        FakeDriver { meter: Some(meter), ..on(file_system, 4096) }
     }
 
     #[test]
     fn a_call_costs_more_behind_a_network() {
-        let cost = |on: &On| call_cost(Switch::Automatic, on);
-        assert_eq!(cost(&On("ext4", 4096, None)), 4 << 10);
-        assert_eq!(cost(&On("nfs", 1 << 20, None)), 1 << 20);
-        assert_eq!(cost(&On("0x123", 512, None)), 256 << 10);
-        assert_eq!(cost(&On("nfs", 1 << 20, Some(Meter::new("nfs")))), 1 << 20);
+        let cost = |on: &FakeDriver| call_cost(Switch::Automatic, on);
+        assert_eq!(cost(&on("ext4", 4096)), 4 << 10);
+        assert_eq!(cost(&on("nfs", 1 << 20)), 1 << 20);
+        assert_eq!(cost(&on("0x123", 512)), 256 << 10);
+        assert_eq!(
+            cost(&FakeDriver { meter: Some(Meter::new("nfs")), ..on("nfs", 1 << 20) }),
+            1 << 20
+        );
     }
 
     #[test]
@@ -139,16 +112,16 @@ mod tests {
         let cost = call_cost(Switch::Automatic, &slow);
         assert!((1 << 20..=4 << 20).contains(&cost), "{cost}");
         assert_eq!(piece_cost(&slow), 64 << 10);
-        assert_eq!(piece_cost(&On("ext4", 4096, None)), 2 << 10);
+        assert_eq!(piece_cost(&on("ext4", 4096)), 2 << 10);
         assert_eq!(piece_cost(&measured("tmpfs", 50)), 1 << 10);
-        assert_eq!(piece_cost(&On("tmpfs", 4096, None)), 8 << 10);
-        assert_eq!(loads_cost(&On("ext4", 4096, None)), 8 << 10);
+        assert_eq!(piece_cost(&on("tmpfs", 4096)), 8 << 10);
+        assert_eq!(loads_cost(&on("ext4", 4096)), 8 << 10);
         assert_eq!(call_cost(Switch::Automatic, &measured("nfs", 50)), 256 << 10);
     }
 
     #[test]
     fn the_hint_wins_over_the_cost() {
-        let on = On("ext4", 4096, None);
+        let on = on("ext4", 4096);
         assert!(!joins(1, 1, call_cost(Switch::Disable, &on)));
         assert!(joins(1 << 40, 1 << 40, call_cost(Switch::Enable, &on)));
     }

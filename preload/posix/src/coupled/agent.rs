@@ -44,7 +44,7 @@ pub(super) fn running() -> io::Result<Option<&'static Client>> {
 pub(super) fn is_of_another_user() -> bool {
     // SAFETY: it only returns a number.
     let own = unsafe { libc::geteuid() };
-    let facts = std::fs::metadata(&config::get().settings.couple_dir);
+    let facts = std::fs::metadata(&config::get().settings.coupling.dir);
     facts.is_ok_and(|facts| facts.uid() != own)
 }
 

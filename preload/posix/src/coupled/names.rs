@@ -22,17 +22,17 @@ pub(super) fn coupled(at: c_int, path: Name, follow: bool) -> Option<PathBuf> {
 
 /// As [`coupled`], for an absolute name.
 pub(super) fn of(full: PathBuf, follow: bool) -> Option<PathBuf> {
-    coupled_name(&config::get().settings.couple, full, follow)
+    coupled_name(&config::get().settings.coupling.rules, full, follow)
 }
 
 /// Returns the rule for a coupled name.
 pub(super) fn rule(path: &Path) -> Option<&'static CoupleRule> {
-    CoupleRule::of(&config::get().settings.couple, &path.to_string_lossy())
+    CoupleRule::of(&config::get().settings.coupling.rules, &path.to_string_lossy())
 }
 
 /// Whether a rule has a spill directory, for files that exceed the memory.
 pub(super) fn spill() -> bool {
-    config::get().settings.couple.iter().any(|rule| rule.options.spill.is_some())
+    config::get().settings.coupling.rules.iter().any(|rule| rule.options.spill.is_some())
 }
 
 /// Whether a coupled name without a file of the agent may be that of a file on disk.

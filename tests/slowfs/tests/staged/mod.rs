@@ -8,7 +8,7 @@ use std::path::Path;
 /// 4 ranks write 200 records each, synchronise, and kill themselves (`victim`), or compare
 /// ("check").
 fn records(mpi: &Mpi, mount: &Mount, folder: &Path, victim: &str, drain: &str) -> Finished {
-    let hints = format!("*:aggio_defer_always=true:aggio_defer_drain={drain}");
+    let hints = format!("*:aggio_tune=defer_always=true:aggio_defer_drain={drain}");
     let job = Job::new(&compile("staged.c", mpi)).ranks(4).argument(mount.path("data"));
     let job = job.argument(folder.join("told")).argument("200").argument(victim);
     let job = job.variable("AGGIO_DEFER", "*").variable("AGGIO_HINTS", hints);

@@ -1,7 +1,7 @@
 //! Cost of a call: bytes under way, and time for stretches without data.
 
 use super::cases::NOBODYS;
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Fresh, Request};
 use aggio_base::error::{ErrorClass, Result};
 use aggio_comm::lanes::{Lane, Lanes};
@@ -127,7 +127,7 @@ pub(super) fn records(rank: u64, len: u64, stride: u64) -> View {
 
 #[test]
 fn messages_under_way_take_two_windows_at_most_on_each_rank() {
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     // Interleaved records, then contiguous parts that each fill whole windows.
     for record in [64, 100_000] {
         let most = run(4, |ranks| {
@@ -138,7 +138,7 @@ fn messages_under_way_take_two_windows_at_most_on_each_rank() {
                 let rank = watched.rank();
                 let view = records(rank as u64, record, 4 * record);
                 let mut data = vec![rank as u8; 200_000];
-                let access = Access::new(&disk);
+                let access = FakeDriver::new(&disk);
                 let wrote = transfer(&watched, &access, &view, &mut data, &tags, true).await;
                 assert_eq!((wrote.bytes, wrote.result), (200_000, Ok(())));
                 data.fill(NOBODYS);
@@ -179,7 +179,7 @@ fn stretches_of_the_file_without_data_cost_nothing() {
 
 #[test]
 fn a_view_without_data_bytes_takes_none_and_delivers_none() {
-    let disk = Disk::new(vec![3; 100]);
+    let disk = FakeFile::new(vec![3; 100]);
     let outcomes = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
@@ -194,7 +194,7 @@ fn a_view_without_data_bytes_takes_none_and_delivers_none() {
                 .expect("an empty filetype"),
                 _ => View::bytes(),
             };
-            let (access, tags) = (Access::new(&disk), Tags::new(transport.max_tag()));
+            let (access, tags) = (FakeDriver::new(&disk), Tags::new(transport.max_tag()));
             let mut data = [NOBODYS; 10];
             let got = transfer(&*transport, &access, &view, &mut data, &tags, false).await;
             let wrote = transfer(&*transport, &access, &view, &mut data, &tags, true).await;

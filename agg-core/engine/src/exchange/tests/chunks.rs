@@ -1,8 +1,8 @@
 //! Calls for chunks: random ones for all other tests, and which requests come of some.
 
 use super::cases::{NOBODYS, Part, byte};
-use super::disk::{Disk, Seen};
-use super::{Access, Fresh, Request, Way};
+use super::disk::{FakeFile, Seen};
+use super::{FakeDriver, Fresh, Request, Way};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_base::report::Totals;
 use aggio_comm::tags::Tags;
@@ -134,11 +134,11 @@ fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>
     let (len, row, whose) = (CHUNK as u64, KIB as u64, whose.to_vec());
     let before = vec![NOBODYS; 100 + whose.len() * CHUNK];
     let chunks = SomeChunks { len, gap: 0, row, whose, number: -1, ratio: -1 };
-    let (hints, disk) = (Arc::new(hints), Disk::new(before));
+    let (hints, disk) = (Arc::new(hints), FakeFile::new(before));
     let chunks = Arc::new(chunks);
     let seen = run_on(ThreadTransport::group(4), |transport| {
         let (hints, chunks) = (Arc::clone(&hints), Arc::clone(&chunks));
-        let access = Access::new(&disk);
+        let access = FakeDriver::new(&disk);
         Box::pin(async move {
             let rank = transport.rank();
             let view = chunks.view(rank, 4).unwrap_or_default();
@@ -153,7 +153,7 @@ fn requests(way: Way, whose: &[Whose], hints: &[(&str, &str)]) -> (Vec<Vec<Seen>
             let tags = Tags::new(transport.max_tag()).next();
             let outcome = way.call(scene, request, &tags).await;
             assert_eq!((outcome.bytes, outcome.result), (len as u64, Ok(())));
-            (access.seen(), fresh.counters.totals())
+            (access.requests(), fresh.counters.totals())
         })
     });
     let mut sum = Totals::default();
@@ -199,27 +199,27 @@ fn hints_say_which_chunks_are_exchanged() {
             assert_eq!(totals.chunks_alone + totals.chunks_exchanged, 16);
             totals.chunks_alone
         };
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "0")]), 0, "linked");
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "4")]), 0, "16 of 4 ranks");
-        assert_eq!(alone(&[("aggio_chunk_opt_num", "5")]), 8, "chunk by chunk, by 60 percent");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "0")]), 0, "each");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "99")]), 8, "more than 3 ranks");
-        assert_eq!(alone(&[("aggio_chunk_opt_ratio", "100")]), 16, "more than 4 ranks");
-        let both = [("aggio_chunk_opt_num", "4"), ("aggio_chunk_opt_ratio", "100")];
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=0")]), 0, "linked");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=4")]), 0, "16 of 4 ranks");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_num=5")]), 8, "chunk by chunk, by 60 percent");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=0")]), 0, "each");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=99")]), 8, "more than 3 ranks");
+        assert_eq!(alone(&[("aggio_tune", "chunk_opt_ratio=100")]), 16, "more than 4 ranks");
+        let both = [("aggio_tune", "chunk_opt_num=4"), ("aggio_tune", "chunk_opt_ratio=100")];
         assert_eq!(alone(&both), 0, "the number comes first");
     }
 }
 
 #[test]
 fn without_the_hint_nothing_is_known_of_chunks() {
-    let off = [("aggio_chunks", "disable"), ("aggio_chunk_opt_ratio", "100")];
+    let off = [("aggio_chunks", "disable"), ("aggio_tune", "chunk_opt_ratio=100")];
     let (_, totals) = requests(Way::Write, &MIXED, &off);
     assert_eq!((totals.chunks_alone, totals.chunks_exchanged, totals.calls_linked), (0, 0, 0));
 }
 
 #[test]
 fn hints_that_switch_exchanges_off_come_before_chunks() {
-    let off = [("romio_cb_write", "disable"), ("aggio_chunk_opt_num", "0")];
+    let off = [("romio_cb_write", "disable"), ("aggio_tune", "chunk_opt_num=0")];
     let (_, totals) = requests(Way::Write, &MIXED, &off);
     assert_eq!((totals.two_phase, totals.chunks_exchanged), (0, 0));
     let on = [("romio_cb_write", "enable")];

@@ -3,7 +3,7 @@
 
 use super::bounds::records;
 use super::cases::{NOBODYS, byte};
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Fresh, Request, UNTOUCHED, Way};
 use crate::exchange::{Heard, hear};
 use aggio_base::Extent;
@@ -43,7 +43,7 @@ async fn survive(
     transport: &dyn Transport,
     tags: &TagBlock,
     way: Way,
-    disk: &Arc<Disk>,
+    disk: &Arc<FakeFile>,
     (ranks, aggregators): (u64, &[usize]),
 ) -> (Outcome, Vec<u8>) {
     let rank = transport.rank();
@@ -54,7 +54,7 @@ async fn survive(
     // SAFETY: `buffer` outlives the memory.
     let memory =
         unsafe { Memory::new(buffer.as_mut_ptr(), Datatype::bytes(buffer.len() as u64), 1) };
-    let (access, view) = (Access::new(disk), records(rank as u64, RECORD, ranks * RECORD));
+    let (access, view) = (FakeDriver::new(disk), records(rank as u64, RECORD, ranks * RECORD));
     let mut hints = Hints::default();
     hints.cb_buffer_size = WINDOW;
     (hints.romio_cb_write, hints.romio_cb_read) = (Switch::Enable, Switch::Enable);
@@ -69,7 +69,7 @@ async fn survive(
 }
 
 /// The result of rank 0 when rank 1 dies in the call.
-fn outlive(way: Way, disk: &Arc<Disk>) -> (Outcome, Vec<u8>) {
+fn outlive(way: Way, disk: &Arc<FakeFile>) -> (Outcome, Vec<u8>) {
     let mut results = run(2, |transport: Arc<ThreadTransport>| {
         let disk = Arc::clone(disk);
         Box::pin(async move {
@@ -91,7 +91,7 @@ fn outlive(way: Way, disk: &Arc<Disk>) -> (Outcome, Vec<u8>) {
 
 #[test]
 fn a_write_counts_what_reached_the_file_before_a_peer_ended() {
-    let disk = Disk::new(vec![NOBODYS; FILE as usize]);
+    let disk = FakeFile::new(vec![NOBODYS; FILE as usize]);
     let (outcome, buffer) = outlive(Way::Write, &disk);
     assert_eq!(outcome.bytes, SHARED / 2);
     for (i, found) in disk.bytes().iter().enumerate() {
@@ -105,7 +105,7 @@ fn a_write_counts_what_reached_the_file_before_a_peer_ended() {
 #[test]
 fn a_read_counts_what_it_delivered_before_a_peer_ended() {
     let bytes: Vec<u8> = (0..FILE).map(|i| (i % 251) as u8).collect();
-    let disk = Disk::new(bytes.clone());
+    let disk = FakeFile::new(bytes.clone());
     let (outcome, buffer) = outlive(Way::Read, &disk);
     // Windows that were loaded before count, also some that rank 1 never took its data from.
     assert!((SHARED / 2..FILE / 2).contains(&outcome.bytes), "{} bytes", outcome.bytes);
@@ -121,7 +121,7 @@ const NODES: [&str; 5] = ["a", "a", "a", "b", "b"];
 const VICTIM: usize = 2;
 
 /// The results of the others when a rank that neither stores nor sends dies in a call of two nodes.
-fn outlive_on_two_nodes(way: Way, disk: &Arc<Disk>) -> Vec<(usize, Outcome, Vec<u8>)> {
+fn outlive_on_two_nodes(way: Way, disk: &Arc<FakeFile>) -> Vec<(usize, Outcome, Vec<u8>)> {
     let ranks = ThreadTransport::group_on(NODES.map(String::from).to_vec());
     let results = run_on(ranks, |transport| {
         let disk = Arc::clone(disk);
@@ -152,7 +152,7 @@ fn place(rank: usize, at: usize) -> usize {
 
 #[test]
 fn ranks_of_all_nodes_hear_that_a_writer_ended_and_count_what_is_stored() {
-    let disk = Disk::new(vec![NOBODYS; FILE as usize]);
+    let disk = FakeFile::new(vec![NOBODYS; FILE as usize]);
     let survivors = outlive_on_two_nodes(Way::Write, &disk);
     let file = disk.bytes();
     for (rank, outcome, buffer) in survivors {
@@ -174,7 +174,7 @@ fn ranks_of_all_nodes_hear_that_a_writer_ended_and_count_what_is_stored() {
 #[test]
 fn ranks_of_all_nodes_hear_that_a_reader_ended_and_count_what_they_have() {
     let bytes: Vec<u8> = (0..FILE).map(|i| (i % 251) as u8).collect();
-    let disk = Disk::new(bytes.clone());
+    let disk = FakeFile::new(bytes.clone());
     for (rank, outcome, buffer) in outlive_on_two_nodes(Way::Read, &disk) {
         let share = |bytes: u64| bytes / NODES.len() as u64;
         assert!((share(WINDOW)..share(FILE)).contains(&outcome.bytes), "{} bytes", outcome.bytes);

@@ -1,7 +1,7 @@
 //! Ranks that fail: no rank hangs, all return the same result, and counts are right.
 
 use super::cases::{Case, NOBODYS, any_case, byte, cases, disjoint};
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Habits, MARGIN, Way, call, expected};
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
@@ -18,13 +18,13 @@ use std::sync::atomic::Ordering;
 /// Runs a call in which the accesses of rank `victim % ranks` fail after `good` attempts.
 fn with_fault(
     case: &Arc<Case>,
-    disk: &Arc<Disk>,
+    disk: &Arc<FakeFile>,
     way: Way,
     (victim, good, most): (usize, i64, usize),
 ) -> Vec<(u64, Result<()>, Vec<u8>)> {
     let victim = victim % case.parts.len();
     run_on(case.ranks(), |transport| {
-        let mut access = Access::new(disk);
+        let mut access = FakeDriver::new(disk);
         if transport.rank() == victim {
             access.good.store(good, Ordering::Relaxed);
             access.most = most;
@@ -62,7 +62,7 @@ proptest! {
     ) {
         let mut case = disjoint(case);
         case.before = vec![NOBODYS; 300];
-        let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
+        let (case, disk) = (Arc::new(case.clone()), FakeFile::far(case.before, case.base));
         let results = with_fault(&case, &disk, Way::Write, fault);
         same_result(&results, fault.0)?;
         let disk = disk.bytes();
@@ -84,7 +84,7 @@ proptest! {
         case in any_case(),
         fault in any_fault(),
     ) {
-        let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
+        let (case, disk) = (Arc::new(case.clone()), FakeFile::far(case.before, case.base));
         let results = with_fault(&case, &disk, Way::Read, fault);
         let failed = same_result(&results, fault.0)?;
         for (part, (bytes, _, buffer)) in case.parts.iter().zip(&results) {
@@ -99,13 +99,13 @@ proptest! {
 
 /// One rank's write with an error in its arguments on the ranks that `wrong` names.
 fn with_wrong_arguments(ranks: usize, wrong: fn(usize) -> bool, mode: Switch) -> Vec<Result<()>> {
-    let disk = Disk::new(vec![NOBODYS; 10]);
+    let disk = FakeFile::new(vec![NOBODYS; 10]);
     let results = run(ranks, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
             let mut hints = aggio_config::hints::Hints::default();
             hints.romio_cb_write = mode;
-            let access = Access::new(&disk);
+            let access = FakeDriver::new(&disk);
             let facts = aggio_store::driver::Driver::facts(&access);
             let counters = Counters::default();
             let scene = super::Scene {

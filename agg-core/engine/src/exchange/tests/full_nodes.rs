@@ -2,7 +2,7 @@
 //! memory.
 
 use super::bounds::records;
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Fresh, Request, read, write};
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
@@ -17,10 +17,10 @@ const RANKS: u64 = 33;
 /// The lengths of the requests when all ranks write `count` records of `len` bytes in turn and read
 /// them again.
 fn requests(len: u64, count: u64) -> Vec<u64> {
-    let disk = Disk::new(Vec::new());
+    let disk = FakeFile::new(Vec::new());
     let shared = Arc::clone(&disk);
     let seen = run(RANKS as usize, move |transport| {
-        let access = Access::new(&shared);
+        let access = FakeDriver::new(&shared);
         Box::pin(async move {
             let rank = transport.rank();
             let mut hints = Hints::default();
@@ -40,7 +40,7 @@ fn requests(len: u64, count: u64) -> Vec<u64> {
             assert_eq!((got.bytes, got.result), (len * count, Ok(())));
             drop(memory);
             assert!(data.iter().all(|byte| *byte == rank as u8 + 1), "what rank {rank} reads");
-            access.seen()
+            access.requests()
         })
     });
     let content = disk.bytes();

@@ -2,7 +2,7 @@
 
 use super::bounds::records;
 use super::cases::NOBODYS;
-use super::disk::{Access, Disk, Seen};
+use super::disk::{FakeDriver, FakeFile, Seen};
 use super::{Fresh, Request, Way};
 use aggio_base::diagnostics::Diagnostics;
 use aggio_comm::tags::Tags;
@@ -23,9 +23,9 @@ const FILE: u64 = (4 * RECORD * RECORDS) as u64;
 fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
     let pairs: Vec<_> = hints.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let hints = Hints::resolve(&Sources::default(), "/x", &pairs, &mut Diagnostics::default());
-    let (hints, disk) = (Arc::new(hints), Disk::new(vec![NOBODYS; FILE as usize]));
+    let (hints, disk) = (Arc::new(hints), FakeFile::new(vec![NOBODYS; FILE as usize]));
     run_on(ThreadTransport::group(4), |transport| {
-        let (hints, access) = (Arc::clone(&hints), Access::new(&disk));
+        let (hints, access) = (Arc::clone(&hints), FakeDriver::new(&disk));
         Box::pin(async move {
             let rank = transport.rank() as u64;
             let view = records(rank, RECORD as u64, 4 * RECORD as u64);
@@ -40,7 +40,7 @@ fn requests(way: Way, hints: &[(&str, &str)]) -> Vec<Vec<Seen>> {
             let tags = Tags::new(transport.max_tag()).next();
             let outcome = way.call(scene, request, &tags).await;
             assert_eq!((outcome.bytes, outcome.result), ((RECORD * RECORDS) as u64, Ok(())));
-            access.seen()
+            access.requests()
         })
     })
 }

@@ -1,7 +1,7 @@
 //! The mix of the random cases: every ingredient is in a good part of them.
 
 use super::cases::{Case, Part, any_case, conflict};
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Opened, Way, call_next};
 use aggio_base::report::Totals;
 use aggio_comm::transport::threads::testing::run_on;
@@ -63,9 +63,9 @@ fn random_cases_have_overlaps_holes_empty_ranks_single_bytes_and_far_offsets() {
 
 /// The totals of all ranks in a collective write.
 fn totals(case: Case) -> Totals {
-    let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
+    let (case, disk) = (Arc::new(case.clone()), FakeFile::far(case.before, case.base));
     let of_ranks = run_on(case.ranks(), |transport| {
-        let (case, access) = (Arc::clone(&case), Arc::new(Access::new(&disk)));
+        let (case, access) = (Arc::clone(&case), Arc::new(FakeDriver::new(&disk)));
         Box::pin(async move {
             let opened = Opened::new(&transport);
             let tags = opened.tags.next();

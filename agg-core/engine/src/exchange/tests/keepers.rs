@@ -1,7 +1,7 @@
 //! Which rank stores which window where requests take long.
 
 use super::bounds::records;
-use super::disk::{Access, Disk, Seen};
+use super::disk::{FakeDriver, FakeFile, Seen};
 use super::{Fresh, Request, write};
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
@@ -22,10 +22,10 @@ const RECORDS: u64 = 50;
 /// The requests of each rank when all deal out records in turn, call after call, on a file that
 /// only the ranks `with_the_file` have.
 fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<Vec<Seen>> {
-    let disk = Disk::new(Vec::new());
+    let disk = FakeFile::new(Vec::new());
     let shared = Arc::clone(&disk);
     let seen = run(RANKS, move |transport| {
-        let mut access = Access::new(&shared);
+        let mut access = FakeDriver::new(&shared);
         access.available = with_the_file.contains(&transport.rank());
         Box::pin(async move {
             let (rank, mut hints) = (transport.rank(), Hints::default());
@@ -44,7 +44,7 @@ fn requests(file_system: &'static str, with_the_file: &'static [usize]) -> Vec<V
                 let outcome = write(scene, request, &tags.next()).await;
                 assert_eq!((outcome.bytes, outcome.result), (len, Ok(())));
             }
-            access.seen()
+            access.requests()
         })
     });
     let records = (0..RANKS as u64 * RECORDS * CALLS).map(|record| record as u8 % RANKS as u8);

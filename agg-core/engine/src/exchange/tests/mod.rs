@@ -26,7 +26,7 @@ use aggio_comm::transport::{SharedLocks, ThreadTransport, Transport};
 use aggio_config::hints::{Hints, Switch};
 use aggio_store::driver::{Driver, Facts, Outcome};
 use cases::{Case, Part, any_case, byte, cases, conflict, written};
-use disk::{Access, Disk};
+use disk::{FakeDriver, FakeFile};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -135,7 +135,7 @@ impl Opened {
 /// One rank's first call: the outcome and its memory, with margins, afterwards.
 async fn call(
     case: Arc<Case>,
-    access: Arc<Access>,
+    access: Arc<FakeDriver>,
     transport: Arc<ThreadTransport>,
     atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
@@ -148,7 +148,7 @@ async fn call(
 /// As [`call`], after others.
 async fn call_next(
     case: &Case,
-    access: &Access,
+    access: &FakeDriver,
     transport: &ThreadTransport,
     atomic: Option<Arc<dyn SharedLocks>>,
     way: Way,
@@ -183,9 +183,9 @@ async fn call_next(
     (bytes, result, buffer)
 }
 
-fn call_all(case: &Arc<Case>, disk: &Arc<Disk>, way: Way) -> Vec<(u64, Result<()>, Vec<u8>)> {
+fn call_all(case: &Arc<Case>, disk: &Arc<FakeFile>, way: Way) -> Vec<(u64, Result<()>, Vec<u8>)> {
     run_on(case.ranks(), |transport| {
-        let access = Arc::new(Access::new(disk));
+        let access = Arc::new(FakeDriver::new(disk));
         Box::pin(call(Arc::clone(case), access, transport, None, way))
     })
 }
@@ -203,7 +203,7 @@ fn check_write(mut case: Case) -> std::result::Result<(), TestCaseError> {
         // Without aggregators the order of overlapping writes is open; in shared memory too.
         case.hints.romio_cb_write = Switch::Enable;
     }
-    let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
+    let (case, disk) = (Arc::new(case.clone()), FakeFile::far(case.before, case.base));
     for (rank, (bytes, result, buffer)) in
         call_all(&case, &disk, Way::Write).into_iter().enumerate()
     {
@@ -221,7 +221,7 @@ fn check_write(mut case: Case) -> std::result::Result<(), TestCaseError> {
 }
 
 /// No write touched a byte that no rank asked for, not even to leave it as it was.
-fn nothing_else_is_stored(case: &Case, disk: &Disk) -> std::result::Result<(), TestCaseError> {
+fn nothing_else_is_stored(case: &Case, disk: &FakeFile) -> std::result::Result<(), TestCaseError> {
     let mut wanted = vec![false; disk.bytes().len()];
     for offset in case.parts.iter().flat_map(Part::offsets) {
         wanted[offset] = true;
@@ -253,7 +253,7 @@ fn each_byte_is_somebodys(case: &Case, file: &[u8]) -> std::result::Result<(), T
 }
 
 fn check_read(case: Case) -> std::result::Result<(), TestCaseError> {
-    let (case, disk) = (Arc::new(case.clone()), Disk::far(case.before, case.base));
+    let (case, disk) = (Arc::new(case.clone()), FakeFile::far(case.before, case.base));
     for (rank, (bytes, result, buffer)) in call_all(&case, &disk, Way::Read).into_iter().enumerate()
     {
         prop_assert_eq!(result, Ok(()));

@@ -1,7 +1,7 @@
 //! Other accesses at the same time: in the gaps, in atomic mode, and by pending operations.
 
 use super::cases::{Case, NOBODYS, Part};
-use super::disk::{Access, Disk, facts};
+use super::disk::{FakeDriver, FakeFile, facts};
 use super::{Fresh, Way, call};
 use aggio_base::Extent;
 use aggio_base::report::Counters;
@@ -41,7 +41,7 @@ fn case(parts: Vec<Part>, before: Vec<u8>) -> Arc<Case> {
 
 #[test]
 fn two_programs_that_write_in_each_others_gaps_lose_nothing() {
-    let disk = Disk::new(vec![NOBODYS; 6000]);
+    let disk = FakeFile::new(vec![NOBODYS; 6000]);
     // Two groups of three ranks; together they own five of every six records.
     std::thread::scope(|scope| {
         for program in 0..2 {
@@ -58,7 +58,7 @@ fn two_programs_that_write_in_each_others_gaps_lose_nothing() {
                 let case = case(parts, vec![]);
                 for _ in 0..20 {
                     let results = run_on(ThreadTransport::group(3), |transport| {
-                        let access = Arc::new(Access::new(disk));
+                        let access = Arc::new(FakeDriver::new(disk));
                         Box::pin(call(Arc::clone(&case), access, transport, None, Way::Write))
                     });
                     assert!(results.iter().all(|result| result.1.is_ok()));
@@ -81,7 +81,7 @@ fn two_programs_that_write_in_each_others_gaps_lose_nothing() {
 #[test]
 fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
     const SIZE: usize = 1000;
-    let disk = Disk::new(vec![NOBODYS; SIZE]);
+    let disk = FakeFile::new(vec![NOBODYS; SIZE]);
     let shared: Arc<dyn SharedLocks> = Arc::new(ThreadLocks::default());
     let part = || Part { view: View::bytes(), position: 0, blocks: vec![(0, SIZE)], base: 0 };
     let case = case((0..4).map(|_| part()).collect(), vec![]);
@@ -93,7 +93,7 @@ fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
             while !new {
                 let whole = lock(&**shared, Extent::new(0, SIZE as u64), false);
                 let guard = aggio_comm::task::block_on(whole, |_| std::thread::yield_now());
-                let access = Access::new(disk);
+                let access = FakeDriver::new(disk);
                 access.read_contig(&mut seen, 0, &Counters::default());
                 drop(guard);
                 new = seen[0] != NOBODYS;
@@ -101,7 +101,7 @@ fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
             }
         });
         let results = run(4, |transport| {
-            let access = Arc::new(Access::new(disk));
+            let access = Arc::new(FakeDriver::new(disk));
             let locks = Some(Arc::clone(shared));
             Box::pin(call(Arc::clone(&case), access, transport, locks, Way::Write))
         });
@@ -115,12 +115,12 @@ fn in_atomic_mode_overlapping_writes_end_in_rank_order_and_are_seen_whole() {
 #[test]
 fn many_pending_operations_of_one_file_do_not_mix_up_their_messages() {
     const PENDING: usize = 40;
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     let counts = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
             let (rank, tags) = (transport.rank(), Tags::new(200));
-            let (access, hints) = (Access::new(&disk), small_windows());
+            let (access, hints) = (FakeDriver::new(&disk), small_windows());
             let fresh = Fresh::new(&*transport, &access, &[2, 0], &hints).with(facts(8));
             let scene = fresh.scene();
             let view = records(rank as u64, 2, 3);

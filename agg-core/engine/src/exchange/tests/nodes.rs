@@ -1,7 +1,7 @@
 //! Ranks on several nodes: the number of messages, and freedom from deadlock.
 
 use super::cases::Part;
-use super::disk::{Access, Disk, facts};
+use super::disk::{FakeDriver, FakeFile, facts};
 use super::{Fresh, Request};
 use crate::exchange::{Heard, hear, step};
 use aggio_base::report::Totals;
@@ -42,14 +42,14 @@ fn byte(rank: usize, at: usize) -> u8 {
 }
 
 /// All ranks write, or read, this number of bytes in turn; returns the totals of each.
-fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec<Totals> {
+fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<FakeFile>, write: bool) -> Vec<Totals> {
     let ranks = hosts.len();
     run_on(on(hosts), |transport| {
         let disk = Arc::clone(disk);
         Box::pin(async move {
             let (rank, hints) = (transport.rank(), hints());
             let aggregators: Vec<usize> = (0..ranks).collect();
-            let access = Access::new(&disk);
+            let access = FakeDriver::new(&disk);
             let fresh = Fresh::new(&*transport, &access, &aggregators, &hints).with(facts(512));
             let scene = fresh.scene();
             let view = in_turn(rank, ranks, 8);
@@ -74,7 +74,7 @@ fn transfer(hosts: &[usize], bytes: usize, disk: &Arc<Disk>, write: bool) -> Vec
 #[test]
 fn a_node_sends_one_message_for_each_window_of_another_node() {
     for (hosts, nodes) in [(vec![0, 0, 0, 1, 1, 1], 2), (vec![0, 1, 2, 0, 1, 2, 0, 1], 3)] {
-        let disk = Disk::new(vec![]);
+        let disk = FakeFile::new(vec![]);
         let bytes = 20_000;
         let costs = transfer(&hosts, bytes, &disk, true);
         let data = (bytes * hosts.len()) as u64;
@@ -92,7 +92,7 @@ fn a_node_sends_one_message_for_each_window_of_another_node() {
 #[test]
 fn a_node_asks_once_for_each_window_of_another_node_and_gets_what_it_wants() {
     for (hosts, nodes) in [(vec![0, 0, 1, 1], 2), (vec![0, 1, 2, 0, 1, 2, 0, 1], 3)] {
-        let disk = Disk::new(vec![]);
+        let disk = FakeFile::new(vec![]);
         let bytes = 20_000;
         transfer(&hosts, bytes, &disk, true);
         let costs = transfer(&hosts, bytes, &disk, false);
@@ -149,12 +149,12 @@ fn ranks_meet_in_a_logarithm_of_messages_of_a_few_words_for_each_node() {
 fn pending_operations_get_on_whatever_their_order_on_each_node() {
     const PENDING: usize = 20;
     let hosts = [0, 1, 0, 1, 2];
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     let counts = run_on(on(&hosts), |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
             let (rank, tags) = (transport.rank(), Tags::new(400));
-            let (access, hints) = (Access::new(&disk), hints());
+            let (access, hints) = (FakeDriver::new(&disk), hints());
             let fresh = Fresh::new(&*transport, &access, &[2, 1], &hints).with(facts(512));
             let scene = fresh.scene();
             let view = in_turn(rank, hosts.len(), 2);

@@ -1,7 +1,7 @@
 //! Calls that repeat an earlier one: only data travels, and the bytes are right after any change.
 
 use super::cases::{Case, Part, any_case, cases, conflict, disjoint, written};
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Opened, Way, call_next, expected};
 use aggio_base::error::Result;
 use aggio_base::report::Totals;
@@ -38,11 +38,11 @@ fn step(case: &Case, way: Way) -> Step {
 }
 
 /// Ranks carry out the calls in order; returns the state of each rank after each call.
-fn play(steps: &[Step], disk: &Arc<Disk>) -> Vec<Vec<Done>> {
+fn play(steps: &[Step], disk: &Arc<FakeFile>) -> Vec<Vec<Done>> {
     let (ranks, steps) = (steps[0].case.ranks(), Arc::new(steps.to_vec()));
     let locks = Arc::new(ThreadLocks::default());
     run_on(ranks, |transport| {
-        let (steps, access, locks) = (steps.clone(), Access::new(disk), locks.clone());
+        let (steps, access, locks) = (steps.clone(), FakeDriver::new(disk), locks.clone());
         Box::pin(async move {
             let (opened, mut done) = (Opened::new(&transport), Vec::new());
             for Step { case, way, fails, atomic } in steps.iter() {
@@ -62,7 +62,7 @@ fn play(steps: &[Step], disk: &Arc<Disk>) -> Vec<Vec<Done>> {
 /// byte.
 fn check(steps: &[Step]) -> std::result::Result<Vec<Totals>, TestCaseError> {
     let first = &steps[0].case;
-    let disk = Disk::far(first.before.clone(), first.base);
+    let disk = FakeFile::far(first.before.clone(), first.base);
     let all = play(steps, &disk);
     let mut file = first.before.clone();
     for (number, step) in steps.iter().enumerate() {
@@ -269,7 +269,7 @@ fn after_a_failure_the_next_calls_are_right() {
             let well = step(&case, way);
             let failing = Step { fails: true, ..well.clone() };
             let steps = [&failing, &well, &well, &failing, &well, &well].map(Step::clone);
-            let disk = Disk::new(case.before.clone());
+            let disk = FakeFile::new(case.before.clone());
             let all = play(&steps, &disk);
             for done in &all {
                 let well: Vec<bool> = done.iter().map(|done| done.1.is_ok()).collect();
@@ -290,10 +290,10 @@ fn after_a_failure_the_next_calls_are_right() {
 
 /// Three rounds of calls, those of a round all pending at a time and begun by each rank in another
 /// order; the sums of all ranks' counts.
-fn pending(cases: &[Case], disk: &Arc<Disk>) -> Totals {
+fn pending(cases: &[Case], disk: &Arc<FakeFile>) -> Totals {
     let shared = Arc::new(cases.to_vec());
     let all = run_on(cases[0].ranks(), |transport| {
-        let (access, cases) = (Access::new(disk), shared.clone());
+        let (access, cases) = (FakeDriver::new(disk), shared.clone());
         Box::pin(async move {
             let opened = Opened::new(&transport);
             for round in 0..3 {
@@ -330,7 +330,7 @@ fn pending_calls_repeat_those_that_ended_whatever_their_order_on_each_rank() {
             }
             cases.push(next);
         }
-        let disk = Disk::new(vec![]);
+        let disk = FakeFile::new(vec![]);
         let totals = pending(&cases, &disk);
         let mut file = vec![];
         for case in &cases {

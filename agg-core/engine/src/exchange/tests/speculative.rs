@@ -1,7 +1,7 @@
 //! Ranks that move their bytes before they meet the others.
 
 use super::cases::NOBODYS;
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Habits, PlanCache, Request, Scene, Way};
 use aggio_base::error::{Error, ErrorClass};
 use aggio_base::report::Counters;
@@ -22,7 +22,7 @@ const LEN: usize = 64;
 /// One rank's calls on one file, and its prediction.
 struct Session {
     transport: Arc<ThreadTransport>,
-    access: Access,
+    access: FakeDriver,
     /// On tmpfs requests are prompt, and ranks do not collect separate pieces.
     file_system: &'static str,
     habits: Habits,
@@ -31,8 +31,8 @@ struct Session {
 }
 
 impl Session {
-    fn new(transport: Arc<ThreadTransport>, disk: &Arc<Disk>) -> Self {
-        let (access, tags) = (Access::new(disk), Tags::new(transport.max_tag()));
+    fn new(transport: Arc<ThreadTransport>, disk: &Arc<FakeFile>) -> Self {
+        let (access, tags) = (FakeDriver::new(disk), Tags::new(transport.max_tag()));
         let (habits, counters) = (Habits::default(), Counters::default());
         Self { transport, access, file_system: "tmpfs", habits, counters, tags }
     }
@@ -97,7 +97,7 @@ fn all_of_it() -> Outcome {
 
 #[test]
 fn a_rank_goes_ahead_after_a_call_in_which_each_worked_alone_until_that_is_not_best() {
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     let expected = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
@@ -120,13 +120,13 @@ fn a_rank_goes_ahead_after_a_call_in_which_each_worked_alone_until_that_is_not_b
 #[test]
 fn nobody_goes_ahead_where_requests_take_long() {
     let requests = run(3, |transport| {
-        let disk = Disk::new(vec![]);
+        let disk = FakeFile::new(vec![]);
         Box::pin(async move {
             let mut session = Session::new(transport, &disk);
             session.file_system = "nfs";
             session.habits = Habits::of_pieces(8);
             assert_eq!(session.call(Way::Write, 0, Some(8)).await, all_of_it());
-            session.access.seen().len()
+            session.access.requests().len()
         })
     });
     assert_eq!(requests.iter().sum::<usize>(), 1, "{requests:?}");
@@ -134,7 +134,7 @@ fn nobody_goes_ahead_where_requests_take_long() {
 
 #[test]
 fn who_went_ahead_does_not_keep_others_from_working_together() {
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     let requests = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
@@ -147,7 +147,7 @@ fn who_went_ahead_does_not_keep_others_from_working_together() {
             let outcome = session.call(Way::Write, start, Some(piece)).await;
             assert_eq!(outcome, all_of_it());
             assert_eq!(session.habits.expected_of_writes(), 0);
-            session.access.seen().len()
+            session.access.requests().len()
         })
     });
     // One of its own, and one for each pair of neighbouring pieces of the others.
@@ -156,7 +156,7 @@ fn who_went_ahead_does_not_keep_others_from_working_together() {
 
 #[test]
 fn wrong_arguments_of_one_rank_are_everybodys_error_and_counts_of_who_went_ahead_are_true() {
-    let disk = Disk::new(vec![NOBODYS; 3 * LEN]);
+    let disk = FakeFile::new(vec![NOBODYS; 3 * LEN]);
     let results = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
@@ -175,7 +175,7 @@ fn wrong_arguments_of_one_rank_are_everybodys_error_and_counts_of_who_went_ahead
 
 #[test]
 fn who_went_ahead_counts_its_bytes_although_another_rank_is_in_another_operation() {
-    let disk = Disk::new(vec![NOBODYS; 3 * LEN]);
+    let disk = FakeFile::new(vec![NOBODYS; 3 * LEN]);
     let results = run(3, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {
@@ -193,7 +193,7 @@ fn who_went_ahead_counts_its_bytes_although_another_rank_is_in_another_operation
 
 #[test]
 fn an_error_of_a_rank_that_goes_ahead_is_everybodys() {
-    let disk = Disk::new(vec![NOBODYS; 3 * LEN]);
+    let disk = FakeFile::new(vec![NOBODYS; 3 * LEN]);
     for ahead in [[1, 1, 1], [0, 1, 0], [1, 1, 0]] {
         let results = run(3, |transport| {
             let disk = Arc::clone(&disk);
@@ -216,7 +216,7 @@ fn an_error_of_a_rank_that_goes_ahead_is_everybodys() {
 
 #[test]
 fn ranks_that_stay_without_data_end_with_those_that_went_ahead() {
-    let disk = Disk::new(vec![]);
+    let disk = FakeFile::new(vec![]);
     run(4, |transport| {
         let disk = Arc::clone(&disk);
         Box::pin(async move {

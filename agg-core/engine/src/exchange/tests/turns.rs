@@ -1,83 +1,26 @@
 //! How many ranks write to the file at a time.
 
 use super::bounds::records;
-use super::disk::{Access, Disk};
+use super::disk::{FakeDriver, FakeFile};
 use super::{Fresh, Request, write};
-use aggio_base::error::Result;
 use aggio_comm::tags::Tags;
 use aggio_comm::transport::Transport;
 use aggio_comm::transport::threads::testing::run;
 use aggio_config::hints::Hints;
-use aggio_store::driver::{Driver, Facts, Outcome};
+use aggio_store::driver::{Facts, Outcome};
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// Ranks that are writing, and the most that ever were.
-#[derive(Debug, Default)]
-struct Writers {
-    now: AtomicUsize,
-    most: AtomicUsize,
-}
-
-/// A file of a named file system, with requests slow enough to overlap.
-#[derive(Debug)]
-struct Watched {
-    access: Access,
-    writers: Arc<Writers>,
-    file_system: &'static str,
-}
-
-impl Driver for Watched {
-    fn name(&self) -> &'static str {
-        "watched"
-    }
-
-    fn pread(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.access.pread(buffer, offset)
-    }
-
-    fn pwrite(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        let now = self.writers.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.writers.most.fetch_max(now, Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(2));
-        self.writers.now.fetch_sub(1, Ordering::SeqCst);
-        self.access.pwrite(buffer, offset)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.access.size()
-    }
-
-    fn set_size(&self, size: u64) -> Result<()> {
-        self.access.set_size(size)
-    }
-
-    fn sync(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn close(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn facts(&self) -> Facts {
-        Facts { file_system: self.file_system.into(), ..self.access.facts() }
-    }
-}
 
 /// The most ranks that wrote at a time when four of them deal out records in turn.
 fn most_writers(file_system: &'static str) -> usize {
-    let (disk, writers) = (Disk::new(Vec::new()), Arc::<Writers>::default());
-    let seen = Arc::clone(&writers);
+    let disk = FakeFile::new(Vec::new());
     let shared = Arc::clone(&disk);
     run(4, move |transport| {
-        let (writers, access) = (Arc::clone(&seen), Access::new(&shared));
+        let (facts, pause) = (Facts::of_bytes(file_system), Duration::from_millis(2));
+        let driver = FakeDriver { facts, pause, ..FakeDriver::new(&shared) };
         Box::pin(async move {
-            let driver = Watched { access, writers, file_system };
             let rank = transport.rank();
             let mut hints = Hints::default();
             hints.cb_buffer_size = 4000;
@@ -95,7 +38,7 @@ fn most_writers(file_system: &'static str) -> usize {
     });
     let wanted: Vec<u8> = (0..800).flat_map(|record| [record as u8 % 4; 100]).collect();
     assert!(*disk.bytes() == wanted, "the bytes of the file");
-    writers.most.load(Ordering::SeqCst)
+    disk.most_writing()
 }
 
 #[test]

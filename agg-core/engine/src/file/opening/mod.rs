@@ -20,7 +20,7 @@ use aggio_comm::tags::TagBlock;
 use aggio_comm::transport::Transport;
 use aggio_config::hints::{Drain, Origin, Switch};
 use aggio_plan::plan::aggregators;
-use aggio_store::driver::{self, Driver, Facts, OpenHow, Staging, Striped, Striping};
+use aggio_store::driver::{self, Closing, Driver, Facts, OpenHow, Staging, Striped, Striping};
 use lane::FileLane;
 use result::{Found, OpenResult};
 use std::sync::Arc;
@@ -299,7 +299,7 @@ impl Here {
     /// Closes the file and ignores errors: the error of another rank is reported.
     fn give_up(self) {
         if let Some(driver) = self.driver {
-            let _ = driver.close_incomplete();
+            let _ = driver.close(Closing::Incomplete);
         }
     }
 }

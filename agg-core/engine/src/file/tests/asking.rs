@@ -221,7 +221,7 @@ fn what_finds_no_room_makes_all_write_together() {
     for nodes in NODES {
         let scratch = Scratch::new();
         let name = scratch.name();
-        let small = [DEFER, ("aggio_defer_buffer", "35"), ("aggio_defer_spill", "0")];
+        let small = [DEFER, ("aggio_tune", "defer_buffer=35"), ("aggio_tune", "defer_spill=0")];
         let totals = ranks_on(on(nodes, RANKS), move |transport| {
             let rank = open_with(&transport, &name, &small);
             (0..10).for_each(|call| write_parts(&rank, 30 * call, 1));

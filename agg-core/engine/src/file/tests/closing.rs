@@ -16,7 +16,7 @@ fn closed(hosts: &str, faults: &str) -> Vec<Told> {
     let name = format!("testfs:{}", scratch.name());
     let hosts = hosts.split(' ').map(String::from).collect();
     // One rank of a host opens the file, and offers it to the others.
-    let hints = hints(&[("aggio_deferred_open", "enable")]);
+    let hints = hints(&[("aggio_tune", "deferred_open=enable")]);
     let request = OpenRequest::new(name, CREATE, hints);
     run_on(ThreadTransport::group_on(hosts), move |transport| {
         let request = request.clone();

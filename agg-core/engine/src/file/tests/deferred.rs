@@ -27,7 +27,7 @@ impl Late {
     ) -> Vec<Result<T>> {
         let hosts = hosts.split(' ').map(String::from).collect();
         let name = format!("testfs:{}", self.scratch.name());
-        let hints = hints(&[&[("aggio_deferred_open", "enable")], info].concat());
+        let hints = hints(&[&[("aggio_tune", "deferred_open=enable")], info].concat());
         let request = OpenRequest::new(name, amode, hints);
         run_on(ThreadTransport::group_on(hosts), move |transport| {
             let (request, body) = (request.clone(), body.clone());
@@ -248,7 +248,7 @@ fn a_rank_may_still_take_the_file_while_its_opener_waits_in_the_close() {
 #[test]
 fn nobody_opens_late_if_a_hint_says_so() {
     let late = Late::new(ONLY_RANK_0);
-    let info = [("aggio_deferred_open", "disable")];
+    let info = [("aggio_tune", "deferred_open=disable")];
     let all = late.on("a a a", &info, Amode::RDWR, |_| ());
     assert!(all.into_iter().all(|it| class(it) == ErrorClass::Access));
 }

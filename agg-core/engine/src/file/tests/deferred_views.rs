@@ -104,7 +104,7 @@ fn another_file_finds_no_pointer_that_was_moved() {
 
 /// Opens a file without deferred writes. Ranks set its views alone once there are many.
 fn open_viewing(transport: &Arc<ThreadTransport>, name: &str) -> Rank {
-    let request = OpenRequest::new(name, CREATE, hints(&[("aggio_views_alone", "enable")]));
+    let request = OpenRequest::new(name, CREATE, hints(&[("aggio_tune", "views_alone=enable")]));
     let file = wait(&**transport, engine().open(transport.clone(), request));
     Rank { number: transport.rank(), file: file.expect("the file opens") }
 }
@@ -173,7 +173,8 @@ fn views_that_begin_where_the_shared_pointer_is_are_never_set_alone() {
     let name = scratch.name();
     ranks(RANKS, move |transport| {
         let amode = Amode::WRONLY.with(Amode::CREATE).with(Amode::SEQUENTIAL);
-        let request = OpenRequest::new(&name, amode, hints(&[("aggio_views_alone", "enable")]));
+        let request =
+            OpenRequest::new(&name, amode, hints(&[("aggio_tune", "views_alone=enable")]));
         let file = wait(&*transport, engine().open(transport.clone(), request));
         let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
         for _ in 0..12 {
@@ -248,8 +249,9 @@ fn hints_that_all_must_share_hold_from_the_next_flush_on_and_those_of_rank_0_win
     let values = ranks(RANKS, move |transport| {
         let rank = open_deferring(&transport, &name);
         let set = |size: usize, limit: usize| {
-            let info = [("cb_buffer_size", size), ("aggio_defer_buffer", limit)]
-                .map(|(name, value)| (name.to_owned(), value.to_string()));
+            let room = format!("defer_buffer={limit}");
+            let info = [("cb_buffer_size", size.to_string()), ("aggio_tune", room)]
+                .map(|(name, value)| (name.to_owned(), value));
             let mut complaints = Diagnostics::default();
             rank.wait(rank.file.set_view(at(0), Displacement::OfView, &info, &mut complaints))
                 .unwrap();

@@ -103,7 +103,7 @@ fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
         };
         ranks(2, move |transport| {
             // Rank 1 does not open the file before it needs it.
-            let late = open(&transport, &path, &[("aggio_deferred_open", "enable")]);
+            let late = open(&transport, &path, &[("aggio_tune", "deferred_open=enable")]);
             late.barrier();
             if late.number == 0 {
                 std::fs::rename(&path, &other).unwrap();

@@ -29,7 +29,7 @@ fn counted_on(
 ) -> Vec<Totals> {
     let name = name.to_owned();
     ranks_on(on(nodes, size), move |transport| {
-        let hints = hints(&[("aggio_fill_elision", fill)]);
+        let hints = hints(&[("aggio_tune", &format!("fill_elision={fill}"))]);
         let request = OpenRequest::new(&name, CREATE, hints);
         let file = wait(&*transport, engine().open(transport.clone(), request));
         let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };

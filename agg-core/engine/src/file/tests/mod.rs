@@ -58,7 +58,7 @@ const CREATE: Amode = Amode::RDWR.with(Amode::CREATE);
 
 /// Defers writes; also where no rank can request a flush.
 const DEFER: (&str, &str) = ("aggio_defer", "enable");
-const UNASKED: (&str, &str) = ("aggio_defer_unasked", "true");
+const UNASKED: (&str, &str) = ("aggio_tune", "defer_unasked=true");
 
 /// A file name of its own; the file is deleted in the end.
 pub(super) struct Scratch(PathBuf);
@@ -131,7 +131,7 @@ fn wait<T>(transport: &dyn Transport, future: impl Future<Output = T>) -> T {
 
 /// Hints that defer writes regardless of cost.
 fn hints(pairs: &[(&str, &str)]) -> Hints {
-    let always = ("aggio_defer_always", "true");
+    let always = ("aggio_tune", "defer_always=true");
     let pairs: Vec<_> =
         pairs.iter().chain([&always]).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     Hints::resolve(&Sources::default(), "/x", &pairs, &mut Diagnostics::default())

@@ -88,7 +88,7 @@ fn bytes_that_did_not_fit_into_the_buffer_are_newer_than_those_that_did() {
     let scratch = Scratch::new();
     let (name, meeting) = (scratch.name(), Arc::new(Barrier::new(2)));
     ranks(2, move |transport| {
-        let buffer = [("aggio_defer_buffer", "300"), ("aggio_defer_spill", "0")];
+        let buffer = [("aggio_tune", "defer_buffer=300"), ("aggio_tune", "defer_spill=0")];
         let rank = open(&transport, &name, &buffer);
         if rank.number == 0 {
             rank.write(Position::Explicit(0), &[1; 200]);
@@ -140,8 +140,8 @@ fn carry_out(steps: &[Step], name: &str, buffer: [&'static str; 2]) {
     let (steps, name, meeting) = (steps.to_vec(), name.to_owned(), Arc::new(Barrier::new(RANKS)));
     ranks(RANKS, move |transport| {
         let [memory, storage] = buffer;
-        let buffer = [("aggio_defer_buffer", memory), ("aggio_defer_spill", storage)];
-        let rank = open(&transport, &name, &buffer);
+        let buffer = format!("defer_buffer={memory} defer_spill={storage}");
+        let rank = open(&transport, &name, &[("aggio_tune", &buffer)]);
         for (number, step) in steps.iter().enumerate() {
             meeting.wait();
             let bytes = |len: u64| vec![number as u8 + 1; len as usize];
@@ -216,7 +216,7 @@ fn the_same_holds_where_bytes_wait_in_files() {
 fn a_rank_without_others_keeps_nothing_in_mind() {
     let scratch = Scratch::new();
     let [transport] = &ThreadTransport::group(1)[..] else { panic!("one rank") };
-    let rank = open(transport, &scratch.name(), &[("aggio_defer_buffer", "300")]);
+    let rank = open(transport, &scratch.name(), &[("aggio_tune", "defer_buffer=300")]);
     for k in 0..50 {
         rank.write(Position::Explicit(30 * k), &[1; 20]);
         rank.read(Position::Explicit(0), 1);

@@ -41,7 +41,8 @@ pub(super) fn all_reading<T: Send + 'static>(
     body: impl Fn(&Rank) -> T + Send + Sync + 'static,
 ) -> (Vec<T>, Totals) {
     let all = ranks(size, move |transport| {
-        let request = OpenRequest::new(&name, amode, hints(&[("aggio_small_reads", setting)]));
+        let hints = hints(&[("aggio_tune", &format!("small_reads={setting}"))]);
+        let request = OpenRequest::new(&name, amode, hints);
         let file = wait(&*transport, engine().open(transport.clone(), request));
         let rank = Rank { number: transport.rank(), file: file.expect("the file opens") };
         let value = body(&rank);
@@ -189,7 +190,7 @@ fn where_a_mib_cannot_be_fetched_the_read_is_made_as_it_is() {
         let _plan = arrange(&scratch.name(), plan).expect("a plan");
         let faulty = format!("testfs:{}", scratch.name());
         ranks(1, move |transport| {
-            let hints = hints(&[("aggio_small_reads", "enable")]);
+            let hints = hints(&[("aggio_tune", "small_reads=enable")]);
             let request = OpenRequest::new(&faulty, Amode::RDONLY, hints);
             let file = wait(&*transport, engine().open(transport.clone(), request));
             let rank = Rank { number: 0, file: file.expect("the file opens") };

@@ -25,10 +25,10 @@ fn checkpoint(name: &str, writes: u64, storage: &'static str) -> Vec<Totals> {
 }
 
 fn open(transport: &Arc<ThreadTransport>, name: &str, storage: &str) -> Rank {
-    let room = [("aggio_defer_buffer", "1200"), ("aggio_defer_spill", storage)];
+    let room = format!("defer_buffer=1200 defer_spill={storage}");
     // Otherwise any free rank stores the bytes of all ranks.
     let each_its_own = ("romio_cb_write", "disable");
-    let pairs = [DEFER, UNASKED, each_its_own, room[0], room[1]];
+    let pairs = [DEFER, UNASKED, each_its_own, ("aggio_tune", &*room)];
     let request = OpenRequest::new(name, CREATE, hints(&pairs));
     let file = wait(&**transport, engine().open(transport.clone(), request)).expect("it opens");
     Rank { number: transport.rank(), file }
@@ -203,7 +203,7 @@ fn a_rank_reads_and_overwrites_what_waits_in_a_file() {
     let scratch = Scratch::new();
     let name = scratch.name();
     ranks(2, move |transport| {
-        let room = [("aggio_defer_buffer", "50"), ("aggio_defer_spill", "1M")];
+        let room = [("aggio_tune", "defer_buffer=50"), ("aggio_tune", "defer_spill=1M")];
         let pairs = [DEFER, UNASKED, room[0], room[1]];
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));
         let file = wait(&*transport, engine().open(transport.clone(), request)).expect("it opens");

@@ -140,7 +140,7 @@ fn a_handle_that_does_not_defer_sees_what_others_of_the_process_hold_back() {
 fn more_than_the_buffer_is_written_by_the_rank_alone() {
     let scratch = Scratch::new();
     let name = scratch.name();
-    let buffer = [("aggio_defer_buffer", "100"), ("aggio_defer_spill", "0")];
+    let buffer = [("aggio_tune", "defer_buffer=100"), ("aggio_tune", "defer_spill=0")];
     let pairs = [DEFER, UNASKED, buffer[0], buffer[1]];
     let totals = ranks(2, move |transport| {
         let request = OpenRequest::new(&name, CREATE, hints(&pairs));

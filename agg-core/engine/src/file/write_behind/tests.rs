@@ -84,14 +84,14 @@ fn a_write_is_buffered_until_this_rank_needs_it_in_the_file() {
 #[test]
 fn a_write_without_room_flushes_those_before_it() {
     let all = Arc::default();
-    let (scratch, hints) = (Scratch::new(), hints(&[ENABLE, ("aggio_defer_buffer", "15")]));
+    let (scratch, hints) = (Scratch::new(), hints(&[ENABLE, ("aggio_tune", "defer_buffer=15")]));
     let path = scratch.file("x");
     let rank = alone(&path, &all, &hints);
     for (place, expected) in [(0, 0), (10, 10), (20, 20)] {
         assert_eq!(rank.keep(write(place, &mut [1; 10], &hints), false).bytes, 10);
         assert_eq!(std::fs::metadata(&path).expect("a file").len(), expected);
     }
-    rank.set_hints(&super::tests::hints(&[ENABLE, ("aggio_defer_buffer", "1000")]));
+    rank.set_hints(&super::tests::hints(&[ENABLE, ("aggio_tune", "defer_buffer=1000")]));
     assert_eq!(rank.keep(write(30, &mut [1; 10], &hints), false).bytes, 10);
     assert_eq!(std::fs::metadata(&path).expect("a file").len(), 20, "there is room now");
 }

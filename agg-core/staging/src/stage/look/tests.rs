@@ -2,7 +2,7 @@
 
 use super::super::tests::{Bench, TERMS, kill, read, write};
 use super::*;
-use aggio_store::driver::Staging;
+use aggio_store::driver::{Closing, Staging};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -18,8 +18,8 @@ fn who_looks_at_the_file_itself_sees_what_was_staged_and_what_is_written_later()
     assert_eq!(bench.on_disk(), b"", "nothing was staged");
     write(&*one, b"abc", 0);
     assert_eq!(bench.on_disk(), b"abc", "he looks at it now");
-    one.close().unwrap();
-    other.close().unwrap();
+    one.close(Closing::Complete).unwrap();
+    other.close(Closing::Complete).unwrap();
     let one = bench.open(Some(TERMS));
     let other = bench.open(Some(Staging { first: false, ..TERMS }));
     write(&*one, b"xy", 1);
@@ -32,8 +32,8 @@ fn who_looks_at_the_file_itself_sees_what_was_staged_and_what_is_written_later()
     write(&*one, b"...", 2);
     assert_eq!(bench.on_disk(), b"?x...");
     assert_eq!(read(&*other, 0, 9), b"?x...");
-    one.close().unwrap();
-    other.close().unwrap();
+    one.close(Closing::Complete).unwrap();
+    other.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"?x...".to_vec(), 0));
 }
 
@@ -63,7 +63,7 @@ fn whoever_was_about_to_stage_when_somebody_looked_writes_to_the_file() {
     write(&*file, b"later!", 0);
     assert_eq!(bench.on_disk(), b"later!");
     stage.leave();
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
 }
 
 #[test]
@@ -89,6 +89,6 @@ fn who_looks_while_others_stage_misses_nothing_that_was_written_before() {
                 assert_eq!(right, known, "round {round}: written before the look, and not there");
             }
         });
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
     }
 }

@@ -16,7 +16,7 @@ fn openers_that_come_and_go_at_once_lose_no_byte() {
                         if round % 3 == 0 {
                             file.sync().unwrap();
                         }
-                        file.close().unwrap();
+                        file.close(Closing::Complete).unwrap();
                     }
                 });
             }
@@ -37,7 +37,7 @@ fn openers_that_leave_at_once_leave_no_stage() {
                 for file in &files {
                     scope.spawn(|| {
                         barrier.wait();
-                        file.close().unwrap();
+                        file.close(Closing::Complete).unwrap();
                     });
                 }
             });
@@ -66,7 +66,7 @@ fn draining_while_others_stage_loses_no_byte() {
             }
             scope.spawn(move || (0..200).for_each(|_| drainer.sync().unwrap()));
         });
-        files.iter().for_each(|file| file.close().unwrap());
+        files.iter().for_each(|file| file.close(Closing::Complete).unwrap());
         let disk = bench.on_disk();
         assert_eq!(disk.len(), 20_000);
         for (at, byte) in disk.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::*;
 fn left_for_later(bench: &Bench) {
     let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
     write(&*file, b"bytes", 0);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!(bench.stages().len(), 1);
 }
 
@@ -34,7 +34,7 @@ fn a_file_that_is_open_keeps_its_stage_until_it_is_closed() {
     let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
     bench.drivers.delete(&bench.path(), 0).unwrap();
     assert_eq!(read(&*file, 0, 9), b"bytes");
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert!(bench.stages().is_empty());
 }
 

@@ -4,6 +4,7 @@ use super::{Bench, TERMS, kill, read, write};
 use crate::stage::home::Place;
 use crate::stage::places::{self, Places};
 use aggio_base::Extent;
+use aggio_store::driver::Closing;
 
 /// Places of the only stage there is.
 fn places_of(bench: &Bench) -> Places {
@@ -22,7 +23,7 @@ fn who_is_killed_after_it_has_stored_a_domain_leaves_nothing_to_be_stored() {
         places_of(&bench).clear_in_part(0);
         kill(file);
         match next {
-            "close" => bench.open(Some(TERMS)).close().unwrap(),
+            "close" => bench.open(Some(TERMS)).close(Closing::Complete).unwrap(),
             _ => {
                 let done = bench.recover(false);
                 assert_eq!((&done[0].error, done[0].bytes), (&None, 0));
@@ -45,7 +46,7 @@ fn what_was_stored_by_a_killed_process_does_not_come_back_after_the_file_was_cut
     write(&*next, b"new", 10);
     let wanted = b"\0\0\0\0\0\0\0\0\0\0new";
     assert_eq!(read(&*next, 0, 20), wanted);
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     assert_eq!(bench.on_disk(), wanted);
 }
 
@@ -56,7 +57,7 @@ fn a_write_that_never_began_to_be_staged_hides_no_other_one() {
     write(&*file, b"first", 10);
     places_of(&bench).add_in_part(Extent::new(3 * places::DOMAIN, 100));
     assert_eq!((file.size(), read(&*file, 10, 20)), (Ok(15), b"first".to_vec()));
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk().len(), bench.stages().len()), (15, 0));
 }
 
@@ -82,11 +83,11 @@ fn what_is_left_of_a_stage_that_was_being_made_goes_at_once_unless_somebody_hold
     assert_eq!(done.iter().map(|one| (&one.stage, one.bytes)).collect::<Vec<_>>(), [(&left, 0)]);
     assert!(held.exists() && !left.exists());
     drop(maker);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     // The process that makes the next stage clears up.
     let next = bench.open(Some(TERMS));
     write(&*next, b"y", 0);
     assert!(!held.exists());
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     assert_eq!(bench.stages().len(), 0);
 }

@@ -19,12 +19,12 @@ fn who_uses_a_stage_in_memory_is_found_until_it_closes() {
     assert_eq!((holders(&bench), bench.stages().len()), (3, 0));
     // The one that made it goes first.
     write(&*files[2], b"late", 4);
-    files[0].close().unwrap();
+    files[0].close(Closing::Complete).unwrap();
     write(&*files[2], b"soon", 0);
     let next = bench.open(Some(Staging { first: false, ..TERMS }));
     assert_eq!((read(&*next, 0, 9), holders(&bench)), (b"soonlate".to_vec(), 3));
     for file in [&files[1], &files[2], &next] {
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
     }
     assert_eq!((holders(&bench), bench.on_disk()), (0, b"soonlate".to_vec()));
 }
@@ -40,7 +40,7 @@ fn bytes_of_a_killed_process_are_there_as_long_as_another_one_has_the_file_open(
     assert!(!bench.has_stage());
     let next = bench.open(Some(TERMS));
     assert_eq!(read(&*next, 0, 9), b"");
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn what_is_to_wait_for_the_next_program_is_in_the_file_if_nothing_survives() {
     let bench = Bench::in_memory();
     let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
     write(&*file, b"first", 0);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk(), bench.has_stage()), (b"first".to_vec(), false));
 }
 
@@ -61,7 +61,7 @@ fn the_limit_counts_the_memory_that_is_taken() {
         write(&*file, b"x", page * 4096);
     }
     assert!(bench.on_disk().len() > 16 * 4096, "{}", bench.on_disk().len());
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!(bench.on_disk().iter().filter(|byte| **byte == b'x').count(), 100);
 }
 
@@ -74,7 +74,7 @@ fn a_system_call_finds_what_is_staged_in_the_file() {
     assert_eq!(bench.on_disk(), b"staged");
     write(&*file, b"straight", 0);
     assert_eq!(bench.on_disk(), b"straight");
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert!(!bench.has_stage());
 }
 
@@ -97,7 +97,7 @@ fn zeros_behind_the_end_make_the_file_itself_longer_unless_bytes_wait_there() {
         assert_eq!(bench.on_disk(), [0; 10_000]);
         write(&*file, b"x", 20_000);
         assert!(!file.extend_with_zeros(Extent::new(10_000, 5_000), &counters));
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
         assert_eq!((bench.on_disk().len(), bench.on_disk()[20_000]), (20_001, b'x'));
     }
 }
@@ -134,7 +134,7 @@ fn who_cannot_open_the_stage_that_others_have_hears_of_it_and_reads_no_old_bytes
     assert_eq!(looked.unwrap_err().raw_os_error(), Some(libc::EMFILE));
     let error = join().unwrap_err();
     assert_eq!((error.class(), error.errno()), (ErrorClass::Access, libc::EMFILE));
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!((join(), bench.on_disk()), (Ok(false), b"staged".to_vec()));
 }
 
@@ -168,7 +168,7 @@ fn names_that_lead_to_no_stage_keep_nobody_from_the_file() {
     write(&*file, b"staged", 0);
     let other = bench.open(Some(Staging { first: false, ..TERMS }));
     assert_eq!((read(&*other, 0, 9), bench.on_disk()), (b"staged".to_vec(), vec![]));
-    [file, other].iter().for_each(|file| file.close().unwrap());
+    [file, other].iter().for_each(|file| file.close(Closing::Complete).unwrap());
 }
 
 #[test]
@@ -190,6 +190,6 @@ fn a_stage_is_found_by_looking_through_the_processes_of_the_user() {
         let (found, named) = found(bench);
         assert!(!named.is_empty() && found == named, "{found:?} {named:?}");
     }
-    files.iter().for_each(|file| file.close().unwrap());
+    files.iter().for_each(|file| file.close(Closing::Complete).unwrap());
     assert_eq!(found(&bench), (vec![], vec![]));
 }

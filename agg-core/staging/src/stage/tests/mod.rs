@@ -11,7 +11,7 @@ use super::*;
 use aggio_base::report::Counters;
 use aggio_config::hints::Drain;
 use aggio_store::driver::table::Drivers;
-use aggio_store::driver::{Driver, OpenHow, Staging};
+use aggio_store::driver::{Closing, Driver, OpenHow, Staging};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -133,10 +133,10 @@ fn what_is_staged_is_seen_by_every_opener_and_not_in_the_file() {
         assert_eq!(bench.on_disk(), b"abXYef");
         write(&*other, b"!", 9);
         assert_eq!(read(&*one, 0, 20), b"abXYef\0\0\0!");
-        one.close().unwrap();
+        one.close(Closing::Complete).unwrap();
         assert_eq!(bench.on_disk(), b"abXYef\0\0\0!");
         write(&*other, b"?", 0);
-        other.close().unwrap();
+        other.close(Closing::Complete).unwrap();
         assert_eq!((bench.on_disk()[0], bench.has_stage()), (b'?', false));
     }
 }
@@ -164,11 +164,11 @@ fn what_is_to_wait_for_the_next_program_waits() {
     let later = Staging { drain: Drain::Later, ..TERMS };
     let file = bench.open(Some(later));
     write(&*file, b"first", 0);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1));
     let next = bench.open(Some(TERMS));
     assert_eq!(read(&*next, 0, 9), b"first");
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"first".to_vec(), 0));
 }
 
@@ -183,7 +183,7 @@ fn bytes_of_a_file_that_somebody_else_has_changed_are_named_and_kept() {
     // A later opener sees the bytes that the other one wrote.
     let next = bench.open(Some(TERMS));
     assert_eq!(read(&*next, 0, 30), b"of another program");
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     let refused = bench.recover(false);
     let error = refused[0].error.as_ref().unwrap().to_string();
     assert!(error.contains("6 staged bytes") && error.contains("--changed"), "{error}");
@@ -206,7 +206,7 @@ fn bytes_of_a_file_that_is_gone_are_named_and_kept() {
     assert!(bench.recover(true)[0].error.is_some());
     let next = bench.open(Some(TERMS));
     assert_eq!(read(&*next, 0, 30), b"another");
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     assert_eq!(bench.on_disk(), b"another");
 }
 
@@ -217,7 +217,7 @@ fn a_removed_file_takes_its_stage_with_it() {
     write(&*file, b"staged", 0);
     std::fs::remove_file(bench.path()).unwrap();
     assert_eq!(read(&*file, 0, 9), b"staged");
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!(bench.stages().len(), 0);
 }
 
@@ -233,7 +233,7 @@ fn a_damaged_stage_is_set_aside_and_never_reaches_the_file() {
     std::fs::write(&head, &bytes).unwrap();
     assert!(bench.recover(true)[0].error.as_ref().unwrap().to_string().contains("damaged"));
     let next = bench.open(Some(TERMS));
-    next.close().unwrap();
+    next.close(Closing::Complete).unwrap();
     assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1));
 }
 
@@ -251,9 +251,9 @@ fn a_stage_of_which_a_file_was_cut_is_named_and_never_ends_the_program() {
         if name == "bytes" {
             // The staged bytes are not known any more, and an error says so.
             let outcome = next.read_contig(&mut [0; 6], 0, &Counters::default());
-            assert!(outcome.result.is_err() && next.close().is_err());
+            assert!(outcome.result.is_err() && next.close(Closing::Complete).is_err());
         } else {
-            next.close().unwrap();
+            next.close(Closing::Complete).unwrap();
         }
         assert_eq!((bench.on_disk(), bench.stages().len()), (vec![], 1), "{name}");
     }
@@ -269,7 +269,7 @@ fn offsets_that_no_stage_has_go_straight() {
         assert_eq!(std::fs::metadata(bench.path()).unwrap().len(), far + 3);
         let outcome = file.write_contig(b"abcd", u64::MAX - 3, &Counters::default());
         assert!(outcome.result.is_err());
-        file.close().unwrap();
+        file.close(Closing::Complete).unwrap();
     }
 }
 
@@ -285,7 +285,7 @@ fn a_full_stage_goes_into_the_file() {
     write(&*file, &[3; 200], 10);
     let wanted = [vec![1; 10], vec![3; 200]].concat();
     assert_eq!(read(&*file, 0, 999), wanted);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     assert_eq!(bench.on_disk(), wanted);
 }
 
@@ -318,7 +318,10 @@ fn others_may_not_enter_and_what_others_made_is_not_used() {
         let opened = bench.drivers.open(&OpenHow { staging, ..how.clone() }).unwrap();
         assert!(!opened.facts().is_staged);
         write(&*opened, b"straight", 0);
-        assert_eq!((opened.close(), bench.on_disk()), (Ok(()), b"straight".to_vec()));
+        assert_eq!(
+            (opened.close(Closing::Complete), bench.on_disk()),
+            (Ok(()), b"straight".to_vec())
+        );
     }
     assert_eq!(bench.recover(false)[0].error.as_ref().unwrap().class(), ErrorClass::Access);
 }

@@ -71,14 +71,14 @@ proptest! {
                 Step::Kill(file) => drop(files[file].take()),
                 Step::Reopen(file) => {
                     if let Some(old) = files[file].take() {
-                        old.close().unwrap();
+                        old.close(Closing::Complete).unwrap();
                     }
                     files[file] = Some(open(file));
                 }
             }
         }
         for file in files.into_iter().flatten() {
-            file.close().unwrap();
+            file.close(Closing::Complete).unwrap();
         }
         prop_assert_eq!(bench.on_disk(), model);
         prop_assert!(!bench.has_stage());

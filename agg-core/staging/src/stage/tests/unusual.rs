@@ -47,8 +47,8 @@ fn who_adopts_a_file_that_has_lost_its_name_shares_its_stage() {
         assert_eq!(read(&*adopted, 0, 9), b"staged");
         write(&*adopted, b"!", 0);
         assert_eq!(read(&*file, 0, 9), b"!taged");
-        adopted.close().unwrap();
-        file.close().unwrap();
+        adopted.close(Closing::Complete).unwrap();
+        file.close(Closing::Complete).unwrap();
         assert_eq!(std::fs::read(other_name).unwrap(), b"!taged");
         let left = std::fs::read(bench.path()).ok();
         assert_eq!(left, with_another.then(|| b"another".to_vec()));
@@ -61,20 +61,20 @@ fn who_does_not_share_the_stage_has_in_the_file_what_others_have_left() {
     let bench = Bench::new();
     let file = bench.open(Some(Staging { drain: Drain::Later, ..TERMS }));
     write(&*file, b"left", 0);
-    file.close().unwrap();
+    file.close(Closing::Complete).unwrap();
     let other = bench.open(Some(Staging { shared: false, ..TERMS }));
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"left".to_vec(), 0));
     write(&*other, b"right", 0);
     assert_eq!((bench.on_disk(), bench.stages().len()), (b"right".to_vec(), 0));
-    other.close().unwrap();
+    other.close(Closing::Complete).unwrap();
     // While a stage is in use, a write beside it is not taken for a change by another program.
     let file = bench.open(Some(TERMS));
     write(&*file, b"b", 0);
     let other = bench.open(Some(Staging { shared: false, ..TERMS }));
     write(&*file, b"E", 4);
     assert_eq!((bench.on_disk(), read(&*other, 0, 9)), (b"bighE".to_vec(), b"bighE".to_vec()));
-    file.close().unwrap();
-    other.close().unwrap();
+    file.close(Closing::Complete).unwrap();
+    other.close(Closing::Complete).unwrap();
     assert_eq!(bench.stages().len(), 0);
 }
 
@@ -88,7 +88,7 @@ fn where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight() {
         let file = bench.open(Some(TERMS));
         write(&*file, b"straight", 0);
         assert_eq!((bench.on_disk(), bench.stages().len()), (b"straight".to_vec(), 0));
-        return file.close().unwrap();
+        return file.close(Closing::Complete).unwrap();
     }
     let name = "where_files_may_not_be_as_long_as_those_of_a_stage_writes_go_straight";
     let name = format!("stage::tests::unusual::{name}");
@@ -128,5 +128,5 @@ fn who_stores_what_is_staged_is_not_kept_from_it_by_those_who_go_on_staging_and_
         stored.store(true, Ordering::Relaxed);
     });
     assert!(began.elapsed() < LONG, "it was stored when the others had ended");
-    files.iter().for_each(|file| file.close().unwrap());
+    files.iter().for_each(|file| file.close(Closing::Complete).unwrap());
 }

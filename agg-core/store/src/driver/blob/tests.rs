@@ -1,7 +1,7 @@
 //! Reads through views, against a plain vector of bytes.
 
 use crate::driver::scratch::Scratch;
-use crate::driver::{Driver, OpenHow, open};
+use crate::driver::{Closing, Driver, OpenHow, open};
 use crate::independent::Strategy;
 use aggio_base::report::Counters;
 use aggio_config::hints::Switch;
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!((outcome.bytes, outcome.result), (expected.len() as u64, Ok(())));
         prop_assert_eq!(&found[..expected.len()], &expected[..]);
         prop_assert!(found[expected.len()..].iter().all(|byte| *byte == 0xEE));
-        driver.close().unwrap();
+        driver.close(Closing::Complete).unwrap();
     }
 }
 
@@ -95,7 +95,7 @@ fn pieces_far_apart_in_the_file_take_one_request_and_no_byte_between_them_is_rea
     assert!(found == bytes);
     assert_eq!(counters.reads_out.load(Relaxed), 1);
     assert_eq!(counters.bytes_read_out.load(Relaxed), bytes.len() as u64);
-    driver.close().unwrap();
+    driver.close(Closing::Complete).unwrap();
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn requests_cost_what_they_cost_on_the_file_system_of_the_logs() {
     }
     assert!(logs.reads.figures().is_slow(), "what is measured counts");
     assert_eq!(file.reads.figures(), before, "and only for containers");
-    driver.close().unwrap();
+    driver.close(Closing::Complete).unwrap();
 }
 
 #[test]
