@@ -3,7 +3,7 @@
 use super::tests::{FILE, Scene};
 use super::*;
 use crate::peers::differences::{Differences, places};
-use crate::peers::{Instance, Message};
+use crate::peers::{Action, Away, Instance, Message, Ticket};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Answer, Ask, Who};
 use aggio_base::Extent;
@@ -151,4 +151,53 @@ fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
         let (Reply::Failed(number, text), _) = scene.call(2, open) else { panic!() };
         assert!(number == libc::EIO && text.contains("node3"), "{text}");
     }
+}
+
+#[test]
+fn an_open_of_another_node_that_gets_no_memory_is_taken_back_and_its_bytes_are_not_awaited() {
+    let mut scene = Scene::with(&[1]);
+    let (ticket, area) = (5, 40);
+    // No address space has room for so many bytes.
+    let away = Away { handle: 8, area, size: i64::MAX as u64 / 2, ..Away::default() };
+    for write in [true, false] {
+        let (request, access) = (vec![0], (true, write, false));
+        let (link, path, parts, opened) = (1, FILE.to_vec(), false, None);
+        let kept = Ticket { peer: PEER, link, process: 1, request, path, access, parts, opened };
+        let (peers, pages) = (scene.agent.peers.as_mut().unwrap(), &mut Default::default());
+        peers.requests.add(ticket, kept);
+        let opened = Message::Opened(ticket, away);
+        let mut actions = peers.hear(PEER, opened, &Received::None, pages).unwrap();
+        let withdraw = actions.pop();
+        assert!(matches!(withdraw, Some(Action::Withdraw(5, Reply::Failed(libc::ENOMEM, _)))));
+        let none = matches!(actions[..], [Action::Say(PEER, Message::Stored(40, 1, _), _)]);
+        assert!(if write { none } else { actions.is_empty() }, "{actions:?}");
+        let peers = scene.agent.peers.as_mut().unwrap();
+        let actions = peers.withdraw(ticket, Reply::Done);
+        let asked = |action: &Action| match action {
+            Action::Ask(PEER, asked) => Some(asked.request.clone()),
+            _ => None,
+        };
+        assert_eq!(actions.last().and_then(asked), Some(Request::Withdraw(8)));
+        assert!(peers.requests.are_none());
+    }
+}
+
+#[test]
+fn opens_of_a_node_are_counted_one_by_one_whatever_it_still_has_of_them() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/null");
+    assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    // The next one gets no memory there.
+    let Answer::Opened(second) = scene.agent.own.registry.open(REMOTE, &ask(true)) else {
+        panic!()
+    };
+    let fd = aggio_base::os::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
+    scene.agent.own.hosted.host(area).lend(PEER, crate::fd::owned(fd));
+    scene.agent.own.registry.close(REMOTE, theirs, 0, false);
+    scene.agent.settle();
+    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Wait);
+    scene.agent.own.registry.withdraw(REMOTE, second.handle);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    assert!(matches!(scene.agent.own.registry.open(2, &ask(false)), Answer::Opened(_)));
 }

@@ -61,9 +61,8 @@ pub(crate) enum Message {
     Left(u64, bool),
     /// Asks for the nodes that have parts of a generation; the body has the places.
     Locate(u64),
-    /// The receiver knows all that was written to a memory that nobody on the sender's node can
-    /// write to any more, after so many opens for writing in all, and has announced its bytes to
-    /// the subscribers of this series.
+    /// The receiver knows all that was written to a memory by so many opens for writing, which
+    /// have ended, and the sender has announced its bytes to the subscribers of this series.
     Stored(u64, u64, Vec<u8>),
     /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
     /// they have cut it.

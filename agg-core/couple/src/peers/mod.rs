@@ -61,7 +61,7 @@ use crate::client::Stat;
 use crate::huge::Pages;
 use crate::place::Place;
 use crate::protocol::{Reply, Request, bad};
-use crate::registry::{Area, Path, Process};
+use crate::registry::{Area, Path, Process, series};
 use aggio_base::Extent;
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::{Body, Event, Peer, Received};
@@ -293,7 +293,12 @@ impl Peers {
         }
         let spare = pages.file(replicas.expected(&kept.path, &away));
         if let Err(error) = replicas.make(key, &kept.path, &away, spare) {
-            actions.push(Action::Fail(ticket, Reply::from(&error)));
+            if writes {
+                // The owner does not wait for bytes of this open.
+                let none = Message::Stored(away.area, 1, series(&kept.path));
+                actions.push(Action::Say(peer, none, Body::None));
+            }
+            actions.push(Action::Withdraw(ticket, Reply::from(&error)));
             return Ok(actions);
         }
         if let Some(replica) = replicas.get_mut(key) {

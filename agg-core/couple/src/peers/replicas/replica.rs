@@ -67,6 +67,8 @@ pub(crate) struct Writing {
     pub(crate) writers: BTreeSet<Process>,
     /// How often it was opened for writing.
     pub(crate) granted: u64,
+    /// So many of these opens the owner counts no more.
+    told: u64,
     /// Written bytes stay on this node: all programs say which bytes that is.
     pub(crate) keeps: bool,
     /// Extents that they have written and the owner does not know.
@@ -76,7 +78,7 @@ pub(crate) struct Writing {
 impl Default for Writing {
     fn default() -> Self {
         let (writers, written) = (BTreeSet::new(), Overlay::default());
-        Self { dirty: false, writers, granted: 0, keeps: true, written }
+        Self { dirty: false, writers, granted: 0, told: 0, keeps: true, written }
     }
 }
 
@@ -145,11 +147,13 @@ impl Replica {
         self.shared.is_some() && is_old && !self.can_be_renewed()
     }
 
-    /// The owner gets all of it. Returns after how many opens for writing, and the series.
+    /// The owner gets all of it. Returns the number of opens for writing since it did so before,
+    /// and the series.
     pub(crate) fn is_sent(&mut self) -> (u64, Series) {
         self.writing.dirty = false;
         self.writing.writers.clear();
-        (self.writing.granted, series(&self.path))
+        let told = std::mem::replace(&mut self.writing.told, self.writing.granted);
+        (self.writing.granted - told, series(&self.path))
     }
 
     /// Takes all that waits for the owner.

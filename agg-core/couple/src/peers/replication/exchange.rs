@@ -203,13 +203,13 @@ impl Replication {
         let extents = data_extents(file.as_raw_fd())?;
         self.keeps.keep(key, file, &extents)?;
         let Some(replica) = self.replicas.get_mut(key) else { return Ok(Vec::new()) };
-        let (granted, series) = replica.is_sent();
+        let (opens, series) = replica.is_sent();
         // The owner has no other bytes: all between the extents are holes.
         let mut messages: Vec<(Message, Body)> =
             [0, size].map(|size| (Message::Size(key.1, size, true), Body::None)).into();
         let places = Body::Bytes(differences::places(&extents));
         messages.push((Message::Keeps(key.1, self.keeps.report(key)), places));
-        messages.push((Message::Stored(key.1, granted, series.clone()), Body::None));
+        messages.push((Message::Stored(key.1, opens, series.clone()), Body::None));
         Ok(vec![Action::Send(key, messages), Action::Push(key, series)])
     }
 
@@ -250,9 +250,9 @@ impl Replication {
     /// The owner has all of a replica.
     pub(crate) fn stored(&mut self, key: Key) -> Vec<Action> {
         let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
-        let (granted, series) = replica.is_sent();
+        let (opens, series) = replica.is_sent();
         self.replicas.retire(key);
-        let stored = Message::Stored(key.1, granted, series.clone());
+        let stored = Message::Stored(key.1, opens, series.clone());
         vec![Action::Say(key.0, stored, Body::None), Action::Push(key, series)]
     }
 
