@@ -128,6 +128,25 @@ impl Request {
         }
     }
 
+    /// The open file that the request is about.
+    pub(crate) fn handle(&self) -> Option<u64> {
+        match self {
+            Request::Close(handle, _)
+            | Request::Check(handle, _)
+            | Request::Sync(handle)
+            | Request::Renew(handle)
+            | Request::Resize(handle, _)
+            | Request::Announce(handle, _)
+            | Request::Records(handle, _)
+            | Request::Withdraw(handle)
+            | Request::Spoil(handle)
+            | Request::ChildLost(handle)
+            | Request::Wrote(handle, _)
+            | Request::Fetch(handle, ..) => Some(*handle),
+            _ => None,
+        }
+    }
+
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());

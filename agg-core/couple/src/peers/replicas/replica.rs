@@ -7,7 +7,7 @@ use crate::peers::shared::Shared;
 use crate::peers::{
     Action, Agents, Away, Kept, Key, Part, Pushed, Sources, Subscriptions, Then, Wants, Where,
 };
-use crate::protocol::Reply;
+use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Path, Process, Series, series};
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
@@ -298,6 +298,11 @@ impl Replica {
         self.target.as_ref()?.span(offset, len)
     }
 
+    /// Whether several nodes write it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether no program of this node has opened it for writing.
     pub(crate) fn is_only_read(&self) -> bool {
         self.writing.granted == 0
@@ -346,6 +351,19 @@ impl Replica {
         self.writing.dirty = true;
         self.writing.granted += 1;
         self.writing.writers.insert(process);
+    }
+
+    /// A program has written to it, or cut it, as its request says.
+    pub(crate) fn note(&mut self, request: &Request) {
+        match request {
+            Request::Wrote(_, extents) => {
+                extents.iter().for_each(|extent| self.writing.written.join(*extent, ()));
+            }
+            Request::Resize(_, size) => {
+                self.writing.written.take(Extent::between(*size, u64::MAX));
+            }
+            _ => {}
+        }
     }
 
     /// The ranges that are to be asked for now.
