@@ -96,7 +96,7 @@ impl Agent {
         match request {
             Request::Hello { job, ranks, rank, command, spools } => {
                 // A program that opens a file there gets the error if that cannot be.
-                let found = |spool: String| _ = self.owner.life.find_in(&spool.into());
+                let found = |spool| _ = self.owner.life.find_in(&spool);
                 spools.into_iter().for_each(found);
                 self.settle();
                 let greeted = self.greet(link, &Hello { job, ranks, rank, command });

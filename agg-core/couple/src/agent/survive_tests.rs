@@ -389,7 +389,7 @@ fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directo
         let (packets, end) = pair().unwrap();
         scene.agent().links.add(1, packets, None);
         scene.ends.insert(1, end);
-        let spools = spools.iter().flatten().map(ToString::to_string).collect();
+        let spools = spools.iter().flatten().cloned().collect();
         let (job, command) = (String::new(), "writer".into());
         let hello = Request::Hello { job, ranks: 1, rank: 0, command, spools };
         assert_eq!(scene.call(1, hello).0, Reply::Done);
