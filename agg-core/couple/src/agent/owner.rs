@@ -158,3 +158,78 @@ impl Owner {
         self.waits.take(&mut self.life.own.registry, |one| one.path == *path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{FILE, open};
+    use super::*;
+    use crate::peers::{Message, Opened};
+    use crate::protocol::Request;
+    use crate::registry::Who;
+    use std::os::fd::AsRawFd;
+
+    const PEER: Peer = Peer(9);
+
+    /// An owner of nothing that knows a process of this node and one of another: 1 and 2.
+    fn owner() -> (Owner, tempfile::TempDir) {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = Place::open(scratch.path().join("place").to_str().unwrap()).unwrap();
+        let mut owner = Owner::new(place, 100).unwrap();
+        let registry = &mut owner.life.own.registry;
+        for job in [1, 2] {
+            registry.join(job, Who { job, ranks: 1, family: job, label: String::new() });
+        }
+        registry.processes.lives_on(2, PEER.0);
+        (owner, scratch)
+    }
+
+    /// A request to join the writers of the file.
+    fn write() -> Request {
+        let ask = Ask { path: FILE.to_vec(), write: true, create: true, ..Ask::default() };
+        let [read, append, blocking, parts] = [false; 4];
+        Request::Open { ask, read, append, blocking, parts, mode: 0o600 }
+    }
+
+    #[test]
+    fn an_open_waits_until_a_node_that_wrote_alone_knows_that_it_does_so_no_more() {
+        let (mut owner, _scratch) = owner();
+        owner.serve(20, 2, write());
+        let Ok([Action::Open(Opened { handle, generation, file: Some(file), .. })]) =
+            <[Action; 1]>::try_from(owner.actions())
+        else {
+            panic!()
+        };
+        let lent = owner.life.own.lend(PEER, handle, generation, file.as_raw_fd()).unwrap();
+        drop(file);
+        owner.serve(10, 1, write());
+        let actions = owner.actions();
+        assert!(
+            matches!(
+                actions[..],
+                [Action::Order(area, PEER, Message::Share(of)), Action::Wait(10)]
+                    if area == lent.area && of == area
+            ),
+            "{actions:?}"
+        );
+        owner.settle();
+        assert!(owner.actions().is_empty(), "nothing was acknowledged");
+        owner.hear(PEER, None, Message::Shared(lent.area), &[]).unwrap();
+        let actions = owner.actions();
+        assert!(matches!(actions[..], [Action::Open(Opened { link: 10, .. })]), "{actions:?}");
+    }
+
+    #[test]
+    fn a_wait_that_is_cancelled_is_answered_once_and_ends_with_its_connection() {
+        let (mut owner, _scratch) = owner();
+        for link in [10, 11] {
+            owner.serve(link, 1, open(false, true));
+            assert!(matches!(owner.actions()[..], [Action::Wait(_)]));
+        }
+        owner.hang_up(11);
+        assert!(owner.cancel(10) && !owner.cancel(10) && !owner.cancel(11));
+        let actions = owner.actions();
+        let is_it =
+            |action: &Action| matches!(action, Action::Reply(10, Reply::Failed(libc::EINTR, _)));
+        assert!(actions.len() == 1 && is_it(&actions[0]), "{actions:?}");
+    }
+}
