@@ -4,7 +4,6 @@
 pub mod agent;
 pub mod client;
 pub mod inspect;
-pub mod registry;
 
 mod areas;
 mod classic;
@@ -17,6 +16,7 @@ mod peers;
 mod place;
 mod protocol;
 mod records;
+mod registry;
 #[cfg(test)]
 mod seeds;
 mod spares;

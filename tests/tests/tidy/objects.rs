@@ -12,11 +12,8 @@ const FIELDS: usize = 15;
 const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/container", "Dir", 42, 3),
     ("agg-core/container", "Writer", 48, 7),
-    ("agg-core/couple", "Agent", 124, 13),
-    ("agg-core/couple", "Files", 42, 4),
     ("agg-core/couple", "Kept", 2, 17),
     ("agg-core/couple", "Open", 1, 20),
-    ("agg-core/couple", "Replication", 41, 4),
     ("agg-core/engine", "NodeAggregation", 61, 14),
     ("agg-core/staging", "Waiting", 13, 19),
     ("agg-core/types", "Datatype", 44, 6),

@@ -1,39 +1,37 @@
 //! Answers to opens of programs.
 
-use super::Agent;
 use super::deferred::After;
+use super::owner::Owner;
 use super::waits::Waiting;
 use crate::hosted::ALL;
+use crate::peers::{Action, Opened};
 use crate::protocol::Reply;
 use crate::registry::{Answer, Opening, Registry};
-use std::os::fd::AsRawFd;
+use std::io;
 
-impl Agent {
+impl Owner {
     /// Answers an open, or ends its wait.
     pub(super) fn answer(&mut self, waiting: &Waiting, answer: Answer) {
+        let text = || told(&answer, &waiting.path, &self.life.own.registry);
         let reply = match answer {
             Answer::Opened(opening) => return self.hand_over(waiting, opening),
             Answer::Wait => Reply::Failed(libc::EAGAIN, String::new()),
-            Answer::OnDisk => Reply::OnDisk(told(&answer, &waiting.path, &self.own.registry)),
-            Answer::Fail(number) => {
-                Reply::Failed(number, told(&answer, &waiting.path, &self.own.registry))
-            }
+            Answer::OnDisk => Reply::OnDisk(text()),
+            Answer::Fail(number) => Reply::Failed(number, text()),
         };
-        self.reply(waiting.link, &reply, None);
-        self.settle();
+        self.reply(waiting.link, reply);
     }
 
-    /// Makes the descriptor of an open and sends it.
+    /// Makes the descriptor of an open.
     fn hand_over(&mut self, waiting: &Waiting, opening: Opening) {
         if waiting.access.write {
-            self.waits.promise(opening.area, opening.handle);
+            self.life.promise(opening.area, opening.handle);
         }
-        let failed = self.carry_out(waiting.mode);
-        if failed.is_none() && self.background.lets_wait(waiting, opening) {
-            self.links.let_wait(waiting.link);
-            return self.settle();
+        let failed = self.life.carry_out(waiting.mode);
+        match failed.is_none() && self.life.background.lets_wait(waiting, opening) {
+            true => self.let_wait(waiting.link),
+            false => self.hand_over_if(failed, waiting, opening),
         }
-        self.hand_over_if(failed, waiting, opening);
     }
 
     /// The same, unless its memory could not be made.
@@ -43,52 +41,47 @@ impl Agent {
         waiting: &Waiting,
         opening: Opening,
     ) {
-        if failed.is_none() && self.holds(waiting, opening) {
-            return self.settle();
-        }
-        let guests = self.peers.as_ref().map(|peers| &peers.guests);
-        let is_guest = guests.is_some_and(|guests| guests.request(waiting.link).is_some());
-        let reads_all = !waiting.parts && !is_guest;
-        if failed.is_none() && reads_all {
+        let area = opening.area;
+        if failed.is_none() {
+            self.life.share_with_all(area);
             let after = After::Open(waiting.clone(), opening);
-            self.links.let_wait(waiting.link);
-            if self.pulls_first(opening.area, &[ALL], after).is_ok() {
-                return self.settle();
+            // Other nodes acknowledge that they share it, or send bytes that programs read here.
+            let Err(after) = self.life.hold(area, waiting.link, after) else { return };
+            let is_guest = self.life.own.registry.processes.node(waiting.process) != 0;
+            if !waiting.parts && !is_guest && self.life.pulls_first(area, &[ALL], after).is_ok() {
+                return self.let_wait(waiting.link);
             }
         }
         let access = waiting.access;
         if access.write {
-            self.background.note_written(opening.area);
+            self.life.background.note_written(area);
         }
-        self.waits.end_promise(opening.area, opening.handle);
+        self.life.end_promise(area, opening.handle);
         let made = match failed {
-            Some(number) => Err(std::io::Error::from_raw_os_error(number)),
+            Some(number) => Err(io::Error::from_raw_os_error(number)),
             None => {
-                self.own.memory.areas.open(opening.area, access.read, access.write, access.append)
+                let areas = &self.life.own.memory.areas;
+                areas.open(area, access.read, access.write, access.append)
             }
         };
         match made {
-            Ok(fd) => {
-                let reply = Reply::Opened(opening.handle, opening.generation);
-                if !self.reply(waiting.link, &reply, Some(fd.as_raw_fd())) {
-                    self.own.registry.withdraw(waiting.process, opening.handle);
-                }
+            Ok(file) => {
+                let Waiting { link, process, .. } = *waiting;
+                let Opening { handle, generation, .. } = opening;
+                let file = Some(file);
+                let opened = Opened { link, process, handle, generation, file };
+                self.life.actions.push(Action::Open(opened));
             }
             Err(error) => {
                 // Another writer may have died while the memory was filled.
-                let loss = self.own.registry.opens.loss(opening.handle);
-                let loss = loss.map(|(number, text)| (number, text.to_owned()));
-                self.own.registry.withdraw(waiting.process, opening.handle);
-                let number = error.raw_os_error().unwrap_or(libc::EIO);
-                let failed = (number, error.to_string());
-                let (number, text) = loss.unwrap_or(failed);
-                self.reply(waiting.link, &Reply::Failed(number, text), None);
+                let loss = self.life.own.registry.opens.loss(opening.handle);
+                let loss = loss.map(|(number, text)| Reply::Failed(number, text.to_owned()));
+                self.life.own.registry.withdraw(waiting.process, opening.handle);
+                self.reply(waiting.link, loss.unwrap_or_else(|| Reply::from(&error)));
             }
         }
-        self.settle();
     }
 }
-
 /// The text of an error.
 fn told(answer: &Answer, path: &[u8], registry: &Registry) -> String {
     let path = String::from_utf8_lossy(path);

@@ -3,7 +3,7 @@
 use super::tests::{FILE, Scene};
 use super::*;
 use crate::protocol::{Reply, Request};
-use crate::registry::{Ask, Options, State};
+use crate::registry::{Ask, Options, Process, State};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -45,10 +45,10 @@ impl Scene {
 
     fn turn_aside(&mut self) {
         std::thread::sleep(Duration::from_millis(1));
-        for area in self.agent.own.memory.areas.closed() {
-            self.agent.look_again(area, 0);
+        for area in self.agent.owner.life.own.memory.areas.closed() {
+            self.agent.owner.life.look_again(area, 0);
         }
-        self.agent.hear_background();
+        self.agent.owner.life.hear_background();
         self.agent.settle();
     }
 
@@ -62,6 +62,8 @@ impl Scene {
         let began = Instant::now();
         while self
             .agent
+            .owner
+            .life
             .own
             .registry
             .files
@@ -72,7 +74,17 @@ impl Scene {
             assert!(began.elapsed() < Duration::from_secs(30));
             self.turn_aside();
         }
-        self.agent.own.registry.files.generations.values().map(|one| one.number).max().unwrap()
+        self.agent
+            .owner
+            .life
+            .own
+            .registry
+            .files
+            .generations
+            .values()
+            .map(|one| one.number)
+            .max()
+            .unwrap()
     }
 }
 
@@ -133,22 +145,23 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
     let mut scene = Scene::with_update();
     scene.ends.remove(&1);
     scene.agent.hang_up(1);
-    scene.agent.own.registry.end(1, false);
+    scene.agent.owner.life.own.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
-    while scene.agent.own.registry.files.generations.len() > 1 || !scene.agent.background.is_idle()
+    while scene.agent.owner.life.own.registry.files.generations.len() > 1
+        || !scene.agent.owner.life.background.is_idle()
     {
         assert!(began.elapsed() < Duration::from_secs(30));
         scene.turn_aside();
     }
-    assert!(scene.agent.own.registry.opens.is_empty());
+    assert!(scene.agent.owner.life.own.registry.opens.is_empty());
 }
 
 #[test]
 fn who_waits_for_a_copy_whose_beginner_dies_is_told() {
     let mut scene = Scene::with_update();
     scene.agent.serve(2, update(false));
-    scene.agent.own.registry.end(1, false);
+    scene.agent.owner.life.own.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();
     let reply = loop {

@@ -1,9 +1,10 @@
 //! The connected processes: their names, and how they end.
 
-use super::Agent;
 use super::poll::poll;
-use crate::registry::{Process, Who};
+use crate::peers::RemoteProcess;
+use crate::registry::{Process, Registry, Who};
 use aggio_base::os;
+use aggio_link::Peer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -73,12 +74,6 @@ impl Clients {
         found.map(|(process, _)| *process)
     }
 
-    /// Notes whether a process ends in order from now on; true if that is new.
-    pub(super) fn set_orderly(&mut self, process: Process, orderly: bool) -> bool {
-        let client = self.all.get_mut(&process);
-        client.is_some_and(|one| std::mem::replace(&mut one.orderly, orderly) != orderly)
-    }
-
     /// Whether one of these processes is ending without having said so.
     pub(super) fn any_dies(&self, processes: &BTreeSet<Process>) -> bool {
         processes.iter().filter_map(|process| self.all.get(process)).any(ClientProcess::dies)
@@ -87,6 +82,79 @@ impl Clients {
     /// All processes, with descriptors that are readable when they have ended.
     pub(super) fn lives(&self) -> impl Iterator<Item = (Process, RawFd)> {
         self.all.iter().map(|(process, client)| (*process, client.life.as_raw_fd()))
+    }
+
+    /// A process of this node names itself. Returns its number.
+    ///
+    /// # Errors
+    /// The process cannot be seen from here, as from another container.
+    pub(super) fn greet(
+        &mut self,
+        pid: i32,
+        hello: &Hello,
+        registry: &mut Registry,
+    ) -> io::Result<Process> {
+        let (client, session) = ClientProcess::of(pid)?;
+        let process = self.find(pid, client.start).unwrap_or_else(|| {
+            let process = registry.numbers.next();
+            registry.join(process, hello.who(&client, session, &mut self.jobs));
+            self.add(process, client);
+            process
+        });
+        // It may have become another program, which is served as well.
+        self.end_in_order(process, false, registry);
+        Ok(process)
+    }
+
+    /// A process ends in order from now on, or does no more.
+    pub(super) fn end_in_order(&mut self, process: Process, is: bool, registry: &mut Registry) {
+        let client = self.all.get_mut(&process);
+        if client.is_some_and(|one| std::mem::replace(&mut one.orderly, is) != is) || is {
+            registry.touch_written_by(process);
+        }
+    }
+
+    /// A process of this node, as other nodes are told of it.
+    pub(super) fn remote(
+        &self,
+        process: Process,
+        host: &str,
+        registry: &Registry,
+    ) -> Option<RemoteProcess> {
+        let who = registry.processes.get(&process)?;
+        let global = |number| match self.jobs.text(number) {
+            text if is_global(text) => text.to_owned(),
+            text => format!("{host}: {text}"),
+        };
+        let label = format!("{} on {host}", who.label);
+        Some(RemoteProcess {
+            job: global(who.job),
+            family: global(who.family),
+            ranks: who.ranks,
+            label,
+        })
+    }
+
+    /// A process of another node will ask. Returns its number.
+    pub(super) fn greet_remote(
+        &mut self,
+        peer: Peer,
+        who: &RemoteProcess,
+        registry: &mut Registry,
+    ) -> Process {
+        let process = registry.numbers.next();
+        let label = who.label.chars().filter(|c| !c.is_control()).take(REMOTE_WORDS).collect();
+        let (job, family) = (self.jobs.of(&who.job), self.jobs.of(&who.family));
+        registry.join(process, Who { job, ranks: who.ranks.max(1), family, label });
+        registry.processes.lives_on(process, peer.0);
+        process
+    }
+
+    /// A process of any node has ended.
+    pub(super) fn end(&mut self, process: Process, orderly: bool, registry: &mut Registry) {
+        let job = registry.processes.get(&process).map(|who| who.job);
+        registry.end(process, orderly);
+        job.into_iter().for_each(|job| self.jobs.forget_process(job));
     }
 
     /// The processes that have ended by now.
@@ -132,6 +200,11 @@ impl Numbers {
     }
 }
 
+/// Whether a job has the same name on all nodes.
+fn is_global(job: &str) -> bool {
+    job.starts_with("job ") && !job.starts_with("job launcher")
+}
+
 /// How the text of a process begins that is a program of its own.
 const ALONE: &str = "process ";
 
@@ -162,6 +235,9 @@ const EXITING: u64 = 4;
 /// Bytes of a text of a process about itself, at most.
 const WORDS: usize = 200;
 
+/// Characters of a text of another node about a process, at most.
+const REMOTE_WORDS: usize = 600;
+
 /// The first message of a program, about itself.
 pub(super) struct Hello {
     pub(super) job: String,
@@ -189,84 +265,6 @@ impl Hello {
         let (rank, ranks) = (self.rank, self.ranks);
         let label = format!("{command} (process {pid}, rank {rank} of {ranks})");
         Who { job, ranks: ranks.max(1), family: job, label }
-    }
-}
-
-impl Agent {
-    /// The process at the other end of a connection names itself.
-    ///
-    /// # Errors
-    /// The process cannot be seen from here, as from another container.
-    pub(super) fn greet(&mut self, link: u64, hello: &Hello) -> io::Result<()> {
-        let pid = self.links.peer(link)?;
-        let (client, session) = ClientProcess::of(pid)?;
-        let process = match self.clients.find(pid, client.start) {
-            Some(process) => process,
-            None => {
-                let process = self.own.registry.numbers.next();
-                let who = hello.who(&client, session, &mut self.clients.jobs);
-                self.own.registry.join(process, who);
-                self.clients.add(process, client);
-                process
-            }
-        };
-        if self.clients.set_orderly(process, false) {
-            // It may have become another program, which is served as well.
-            self.own.registry.touch_written_by(process);
-        }
-        self.lifetime.stays = false;
-        self.links.belongs_to(link, process);
-        Ok(())
-    }
-
-    /// A connection has ended.
-    pub(super) fn hang_up(&mut self, link: u64) {
-        let Some(left) = self.links.end(link) else { return };
-        self.waits.take(&mut self.own.registry, |one| one.link == link);
-        self.steps.cancel(link);
-        self.act_on(|peers| peers.cancel(link));
-        self.peers.iter_mut().for_each(|peers| peers.requests.hang_up(link));
-        let Some(process) = left else { return };
-        if self.clients.get(process).is_some_and(ClientProcess::goes_on) {
-            self.take_leave(process);
-            // One that has only looked is as good as gone; it may come again.
-            let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
-            let uses = replicas.is_some_and(|all| !all.used_by(process).is_empty());
-            if self.own.registry.has_no_part(process) && !uses {
-                self.lose(process);
-            }
-        }
-    }
-
-    /// A process ends in order from now on.
-    pub(super) fn take_leave(&mut self, process: Process) {
-        self.clients.set_orderly(process, true);
-        self.own.registry.touch_written_by(process);
-    }
-
-    /// A process has ended.
-    pub(super) fn lose(&mut self, process: Process) {
-        // Earlier messages come first.
-        for link in self.links.of(process) {
-            self.hear(link);
-            self.hang_up(link);
-        }
-        let Some(client) = self.clients.remove(process) else { return };
-        let job = self.own.registry.processes.get(&process).map(|who| who.job);
-        self.own.registry.end(process, client.orderly);
-        // Nobody needs the answers to its requests any more.
-        if let Some(peers) = &mut self.peers {
-            let (used, actions) = peers.leave(process, client.orderly);
-            self.act(actions);
-            used.into_iter().for_each(|key| self.look_away(key));
-        }
-        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
-        self.settle();
-    }
-
-    /// Hears which processes have ended by now.
-    pub(super) fn lose_the_dead(&mut self) {
-        self.clients.ended().into_iter().for_each(|process| self.lose(process));
     }
 }
 

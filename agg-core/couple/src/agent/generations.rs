@@ -8,7 +8,7 @@ use crate::hosted::{Hosted, Hosting};
 use crate::peers::differences::{self, Differences};
 use crate::peers::{Away, Instance, Message, gaps, twin};
 use crate::protocol::{Reply, bad};
-use crate::registry::{Area, Name, Process, Registry, State, series};
+use crate::registry::{Area, Handle, Name, Process, Registry, Series, State, series};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::{Extent, os};
@@ -204,6 +204,24 @@ impl Generations {
         }
         let shared = shared || keeps;
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
+    }
+
+    /// The series and the complete generation that an open reads.
+    pub(super) fn read_by(&self, handle: Handle) -> Option<(Series, Area)> {
+        let open = self.registry.opens.get(&handle).filter(|open| !open.write)?;
+        let generation = self.registry.files.generations.get(&open.area)?;
+        (generation.state == State::Complete).then(|| (series(&generation.path), open.area))
+    }
+
+    /// The bytes of places, which this node has.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(super) fn parts(&mut self, area: Area, places: &[Extent]) -> io::Result<Vec<(u64, Body)>> {
+        let file = self.memory.areas.open(area, true, false, false)?;
+        let hosted = self.hosted.host(area);
+        let body = |place: &Extent| Ok((place.offset, Body::Mapped(hosted.bytes(&file, *place)?)));
+        places.iter().map(body).collect()
     }
 
     /// A process of another node may write.

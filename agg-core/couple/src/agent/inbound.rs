@@ -1,27 +1,18 @@
-//! Processes of other nodes, which ask about names that this node owns.
+//! Hears other nodes: parses what they say, and calls the part that it is for.
 
-use super::Agent;
 use super::deferred::After;
+use super::kept_bytes::Supply;
+use super::life::Lifecycle;
+use super::names::Names;
+use super::{Agent, LOOKS};
 use crate::hosted::ALL;
-use crate::peers::{Agents, Holder, Message, RemoteProcess, gone};
-use crate::protocol::{Reply, Request};
-use crate::registry::{Area, Process, Who};
+use crate::peers::{Agents, Message, gone};
+use crate::protocol::Request;
+use crate::registry::Process;
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_link::{Body, Event, Peer, Received};
 use std::io;
-use std::os::fd::RawFd;
-
-/// Characters of a text of another node about a process, at most.
-const WORDS: usize = 600;
-
-/// The bytes of a body that was not placed anywhere.
-fn bytes(body: &Received) -> &[u8] {
-    match body {
-        Received::Bytes(bytes) => bytes,
-        _ => &[],
-    }
-}
 
 impl Agent {
     /// Serves messages of other agents, and sends those that wait.
@@ -32,9 +23,13 @@ impl Agent {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         let replicas = &mut peers.replication.replicas;
         let again = std::mem::take(&mut replicas.closing);
-        let closed = replicas.closed();
-        again.into_iter().for_each(|(key, looks)| self.look_away_again(key, looks));
-        closed.into_iter().for_each(|key| self.look_away_again(key, 0));
+        let closed = replicas.closed().into_iter().map(|key| (key, 0));
+        // The kernel tells of a close before it counts one description fewer.
+        for (key, looks) in again.into_iter().chain(closed) {
+            self.look_away(key);
+            let Some(peers) = &mut self.peers else { return Ok(()) };
+            peers.replication.replicas.look_again(key, looks, LOOKS);
+        }
         let Some(peers) = &mut self.peers else { return Ok(()) };
         for event in peers.progress()? {
             match event {
@@ -72,107 +67,64 @@ impl Agent {
         message: Message,
         body: Received,
     ) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
+        let bytes = if let Received::Bytes(bytes) = &body { &bytes[..] } else { &[] };
+        let (owner, replication) = (&mut self.owner, &mut peers.replication);
         match message {
-            Message::Caller(caller) => {
-                let nodes = self.peers.as_mut().map(|peers| &mut peers.nodes);
-                nodes.map_or(Ok(()), |nodes| nodes.called(peer, &caller))
+            Message::Caller(caller) => return peers.nodes.called(peer, &caller),
+            Message::Join(number, who) => {
+                let Lifecycle { clients, own, .. } = &mut owner.life;
+                let process = clients.greet_remote(peer, &who, &mut own.registry);
+                peers.guests.join(peer, number, process);
+                self.lifetime.stays = false;
             }
-            Message::Join(..) | Message::Ask { .. } | Message::Adopt { .. } | Message::Left(..) => {
-                self.hear_guest(peer, message)
+            Message::Ask { process, ticket, request } => {
+                return self.ask_for(peer, process, ticket, Request::decode(&request)?);
             }
-            Message::Moved(ticket) => {
-                self.hear_moved(peer, ticket);
-                Ok(())
+            Message::Adopt { process, ticket, area, write, tells } => {
+                let remote = peers.guests.get(peer, process)?;
+                let reply = owner.life.own.adopt((peer, remote), area, [write, tells]);
+                self.tell(peer, &Message::Answer(ticket, reply.encode()));
             }
-            Message::Locate(area) => {
-                let answer = self.own.where_message(area, bytes(&body))?;
-                self.tell_all(peer, answer)
+            Message::Left(number, orderly) => {
+                let remote = peers.guests.leave(peer, number)?;
+                self.lose_remote(remote, orderly);
             }
-            Message::Stored(area, opens, series) => {
-                // A generation that died meanwhile needs no bytes.
-                let hosted = self.own.hosted.get_mut(area);
-                hosted.map_or(Ok(()), |hosted| hosted.end(peer, opens, series))?;
-                self.release(area);
-                Ok(())
+            Message::Take { tag, owner: of, area } => {
+                let mut supply = Supply { own: &mut owner.life.own, peers };
+                return supply.hear_take(peer, tag, (&of, area), bytes);
             }
-            Message::Size(..)
+            Message::Spill(area, directory) => {
+                let key = (peer, area);
+                owner.life.move_kept(key, replication.keeps.in_memory(key), &directory);
+                self.settle();
+            }
+            Message::Locate(_)
+            | Message::Stored(..)
+            | Message::Spilled(..)
+            | Message::Size(..)
             | Message::Differ(_)
             | Message::Memory(..)
             | Message::Look(_)
             | Message::Renew(..)
             | Message::Shared(_)
             | Message::Keeps(..)
-            | Message::IsCut(_) => self.hear_writer(peer, message, bytes(&body)),
-            Message::Take { tag, owner, area } => {
-                self.hear_take(peer, tag, (&owner, area), bytes(&body))
-            }
-            Message::Spill(area, directory) => {
-                self.spill_kept((peer, area), &directory);
-                Ok(())
-            }
-            Message::Spilled(area, error) => {
-                self.own.hosted.moved(Holder { peer, area }, error);
-                self.end_moves();
-                Ok(())
+            | Message::IsCut(_) => {
+                owner.hear(peer, peers.nodes.caller(peer), message, bytes)?;
+                self.carry_out();
             }
             message => {
-                let Some(peers) = &mut self.peers else { return Ok(()) };
-                let actions = peers.hear(peer, message, &body, &mut self.own.memory.pages)?;
+                let actions = peers.hear(peer, message, &body, &mut owner.life.own.memory.pages)?;
                 self.act(actions);
-                Ok(())
             }
-        }
-    }
-
-    /// Handles a message of another node about its processes.
-    fn hear_guest(&mut self, peer: Peer, message: Message) -> io::Result<()> {
-        match message {
-            Message::Join(number, who) => self.greet_remote(peer, number, &who),
-            Message::Ask { process, ticket, request } => {
-                let request = Request::decode(&request)?;
-                return self.ask_for(peer, process, ticket, request);
-            }
-            Message::Adopt { process, ticket, area, write, tells } => {
-                let remote = self.remote_process(peer, process)?;
-                let reply = self.own.adopt((peer, remote), area, [write, tells]);
-                self.tell(peer, &Message::Answer(ticket, reply.encode()));
-            }
-            Message::Left(number, orderly) => {
-                let Some(peers) = &mut self.peers else { return Ok(()) };
-                let remote = peers.guests.leave(peer, number)?;
-                self.lose_remote(remote, orderly);
-            }
-            _ => return Err(io::Error::other("it is of no known kind")),
         }
         Ok(())
     }
 
-    /// The process of another node with a number.
+    /// Serves a request of a process of another node, by its number there.
     ///
     /// # Errors
-    /// No such process has joined, or it has left.
-    pub(super) fn remote_process(&self, peer: Peer, number: u64) -> io::Result<Process> {
-        let peers = self.peers.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        peers.guests.get(peer, number)
-    }
-
-    fn greet_remote(&mut self, peer: Peer, number: u64, who: &RemoteProcess) {
-        let process = self.own.registry.numbers.next();
-        let label = who.label.chars().filter(|c| !c.is_control()).take(WORDS).collect();
-        let who = Who {
-            job: self.clients.jobs.of(&who.job),
-            ranks: who.ranks.max(1),
-            family: self.clients.jobs.of(&who.family),
-            label,
-        };
-        self.own.registry.join(process, who);
-        self.own.registry.processes.lives_on(process, peer.0);
-        self.lifetime.stays = false;
-        if let Some(peers) = &mut self.peers {
-            peers.guests.join(peer, number, process);
-        }
-    }
-
+    /// No such process has joined.
     pub(super) fn ask_for(
         &mut self,
         peer: Peer,
@@ -180,53 +132,44 @@ impl Agent {
         ticket: u64,
         request: Request,
     ) -> io::Result<()> {
+        let Some(peers) = &mut self.peers else { return Ok(()) };
         if request == Request::Cancel {
-            let link = self.peers.as_ref().and_then(|peers| peers.guests.link(peer, ticket));
+            let link = peers.guests.link(peer, ticket);
             link.into_iter().for_each(|link| self.cancel(link));
             return Ok(());
         }
-        let remote = self.remote_process(peer, number)?;
-        if self.turns_away(peer, ticket, &request) {
+        let remote = peers.guests.get(peer, number)?;
+        let mut names = Names { owner: &mut self.owner, peers };
+        if let Some(answer) = names.turn_away(peer, ticket, &request) {
+            self.tell(peer, &answer);
+            self.carry_out();
             return Ok(());
         }
-        let nodes = self.peers.as_ref().map(|peers| &peers.nodes);
-        if !nodes.is_some_and(|nodes| nodes.owns_name_of(&request)) {
-            let text = String::from("the node that was asked does not own the file any more");
-            let reply = Reply::Failed(libc::ESTALE, text).encode();
-            self.tell(peer, &Message::Answer(ticket, reply));
-            return Ok(());
-        }
-        if self.hands_over(peer, ticket, &request) {
-            return Ok(());
-        }
-        let asked_of = match &request {
-            Request::Close(handle, _) | Request::Sync(handle) => {
-                self.own.registry.opens.get(handle).map(|open| open.area)
-            }
-            _ => None,
+        let registry = &self.owner.life.own.registry;
+        let (waits_for_bytes, ends) = match &request {
+            Request::Close(handle, _) => (Some(handle), Some(handle)),
+            Request::Sync(handle) => (Some(handle), None),
+            Request::Withdraw(handle) | Request::Spoil(handle) => (None, Some(handle)),
+            _ => (None, None),
         };
-        if let Some(area) = asked_of.filter(|area| self.own.awaits_bytes(*area)) {
+        let area = |handle| registry.opens.get(handle).map(|open| open.area);
+        let (awaited, closed) = (waits_for_bytes.and_then(area), ends.and_then(area));
+        if let Some(area) = awaited.filter(|area| self.owner.life.own.awaits_bytes(*area)) {
             // The bytes that it has written must be here first.
             let after = After::Ask { peer, process: number, ticket, request: request.clone() };
-            if self.pulls_first(area, &[ALL], after).is_ok() {
+            if self.owner.life.pulls_first(area, &[ALL], after).is_ok() {
+                self.settle();
                 return Ok(());
             }
         }
-        let closed = match &request {
-            Request::Close(handle, _) | Request::Withdraw(handle) | Request::Spoil(handle) => {
-                self.own.registry.opens.get(handle).map(|open| open.area)
-            }
-            _ => None,
-        };
         self.catch_up(&request);
-        let link = self.own.registry.numbers.next();
+        let link = self.owner.life.own.registry.numbers.next();
         if let Some(peers) = &mut self.peers {
             peers.guests.asks(link, peer, ticket);
         }
-        self.serve_here(link, remote, request);
-        if let Some(area) = closed {
-            self.release(area);
-        }
+        self.owner.serve(link, remote, request);
+        closed.into_iter().for_each(|area| self.owner.life.release(area));
+        self.settle();
         Ok(())
     }
 
@@ -236,98 +179,12 @@ impl Agent {
         peers.is_some_and(|peers| peers.nodes.say(peer, message, Body::None).is_ok())
     }
 
-    /// Sends a message with a body to another agent.
-    ///
-    /// # Errors
-    /// That is gone.
-    pub(super) fn tell_all(
-        &mut self,
-        peer: Peer,
-        (message, body): (Message, Body),
-    ) -> io::Result<()> {
-        let peers = self.peers.as_mut();
-        peers.map_or(Ok(()), |peers| peers.nodes.say(peer, &message, body))
-    }
-
-    /// Sends an answer to another node, if that has asked, and says whether it is on its way;
-    /// `None` if it was a program of this node.
-    pub(super) fn reply_away(
-        &mut self,
-        link: u64,
-        reply: &Reply,
-        fd: Option<RawFd>,
-    ) -> Option<bool> {
-        let peers = self.peers.as_mut()?;
-        let (peer, ticket) = peers.guests.request(link)?;
-        if !matches!(reply, Reply::Waits(_)) {
-            peers.guests.end(link);
-        }
-        let message = match (reply, fd) {
-            (Reply::Opened(handle, generation), Some(fd)) => {
-                match self.own.lend(peer, *handle, *generation, fd) {
-                    Ok(away) => {
-                        self.note_reader(peer, *handle);
-                        let map = match away.is_renewed() {
-                            true => Body::None,
-                            false => self.own.map_of(away.area, away.size, false),
-                        };
-                        let peers = self.peers.as_mut()?;
-                        return Some(
-                            peers.nodes.say(peer, &Message::Opened(ticket, away), map).is_ok(),
-                        );
-                    }
-                    Err(error) => {
-                        let number = error.raw_os_error().unwrap_or(libc::EIO);
-                        let reply = Reply::Failed(number, error.to_string());
-                        self.tell(peer, &Message::Answer(ticket, reply.encode()));
-                        return Some(false);
-                    }
-                }
-            }
-            (reply, _) => Message::Answer(ticket, reply.encode()),
-        };
-        Some(self.tell(peer, &message))
-    }
-
-    /// Cuts the memory of a generation to no bytes, on the node where it is written.
-    pub(super) fn empty(&mut self, area: Area) -> io::Result<()> {
-        self.own.hosted.get_mut(area).into_iter().for_each(|hosted| hosted.cut(0));
-        if self.background.cut(area) {
-            return Ok(());
-        }
-        self.steps.spoil(area, &mut self.own.registry);
-        let hosted = self.own.hosted.get(area);
-        let (writers, shared) =
-            hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
-        self.cut_copies(area, 0, &writers);
-        // A node that writes it alone sends all of it.
-        if writers.is_empty() || shared { self.own.memory.areas.empty(area) } else { Ok(()) }
-    }
-
-    /// Lets a generation be complete if its bytes have come and no process of another node has it
-    /// open for writing.
-    fn release(&mut self, area: Area) {
-        if self.own.release(area) {
-            self.look(area);
-            self.settle();
-        }
-    }
-
     fn lose_remote(&mut self, remote: Process, orderly: bool) {
-        let opens =
-            self.own.registry.opens.values().filter(|open| open.process == remote && open.write);
-        let areas: Vec<Area> = opens.map(|open| open.area).collect();
-        let waits = self.waits.take(&mut self.own.registry, |one| one.process == remote);
-        let mut ended = self.steps.forget(remote);
-        ended.extend(waits.iter().map(|(waiting, _)| waiting.link));
+        let ended = self.owner.lose_remote(remote, orderly);
         if let Some(peers) = &mut self.peers {
             ended.iter().for_each(|link| _ = peers.guests.end(*link));
         }
-        let job = self.own.registry.processes.get(&remote).map(|who| who.job);
-        self.own.registry.end(remote, orderly);
-        job.into_iter().for_each(|job| self.clients.jobs.forget_process(job));
         self.settle();
-        areas.into_iter().for_each(|area| self.release(area));
     }
 
     /// A connection with another agent has ended, in either direction.
@@ -343,12 +200,11 @@ impl Agent {
                 self.lose_remote(remote, false);
             }
         }
-        // A generation is not complete if a node does not send its bytes.
-        self.own.hosted.of(peer).into_iter().for_each(|area| self.own.fail_writing(area));
-        self.own.hosted.lose(peer);
-        self.replicate(|all, nodes| all.takes.lose(peer, &gone(&Agents::host(nodes, peer))));
+        self.owner.lose_node(peer);
+        self.act_on(|peers| {
+            peers.replication.takes.lose(peer, &gone(&Agents::host(&peers.nodes, peer)))
+        });
         self.peers.iter_mut().for_each(|peers| peers.lose(peer));
-        self.end_moves();
         self.settle();
         self.act_on(|peers| peers.lose_owner(peer, why));
     }

@@ -57,46 +57,46 @@ impl Lifetime {
 impl Agent {
     /// Whether nothing is left to do, and has not been for a while.
     pub(super) fn is_done(&mut self) -> bool {
-        let is_lost = self.lifetime.socket_watch.is_lost() && self.clients.is_empty();
-        if is_lost && self.own.registry.files.store_all(false) > 0 {
+        let is_lost = self.lifetime.socket_watch.is_lost() && self.owner.life.clients.is_empty();
+        if is_lost && self.owner.life.own.registry.files.store_all(false) > 0 {
             self.settle();
         }
-        let is_busy = self.storage.is_busy();
-        if self.lifetime.quits && self.clients.is_empty() && !is_busy {
+        let is_busy = self.owner.life.storage.is_busy();
+        if self.lifetime.quits && self.owner.life.clients.is_empty() && !is_busy {
             return true;
         }
         if is_lost && !is_busy {
-            let left = self.own.registry.files.generations.len();
+            let left = self.owner.life.own.registry.files.generations.len();
             let text = "its socket was removed, so that no program can reach it";
             log!(Level::Warn, "agent: ends with {left} generations that nobody read: {text}");
             return true;
         }
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
         let serves = is_busy || is_needed || !self.links.is_empty();
-        self.lifetime.is_over(serves, &self.own.registry)
+        self.lifetime.is_over(serves, &self.owner.life.own.registry)
     }
 
     /// Ends the agent, unless somebody needs it: the answer.
     pub(super) fn end_if_idle(&mut self) -> Reply {
         let busy = |text: &str| Reply::Failed(libc::EBUSY, text.to_owned());
         let is_needed = self.peers.as_ref().is_some_and(|peers| !peers.are_idle());
-        if is_needed || !self.clients.is_empty() {
+        if is_needed || !self.owner.life.clients.is_empty() {
             let keeps = self.peers.as_ref().is_some_and(Peers::keeps_alone);
-            return busy(match keeps && self.clients.is_empty() {
+            return busy(match keeps && self.owner.life.clients.is_empty() {
                 true => "generations that other nodes own have bytes here: drop them there first",
                 false => "programs are connected",
             });
         }
-        let left = self.own.registry.files.store_all(true);
+        let left = self.owner.life.own.registry.files.store_all(true);
         self.settle();
         if left > 0 {
             let text = "generations that are to be on disk are not yet: they are being stored";
             return busy(&format!("{left} {text}"));
         }
-        if self.storage.is_busy() {
+        if self.owner.life.storage.is_busy() {
             return busy("files are being removed");
         }
-        if !self.background.is_idle() {
+        if !self.owner.life.background.is_idle() {
             return busy("generations are being copied or compared");
         }
         self.lifetime.quits = true;

@@ -1,9 +1,8 @@
 //! Links of programs: taken, heard, answered and refused.
 
-use super::Agent;
 use crate::fd::checked;
 use crate::place;
-use crate::protocol::{Packet, Packets, Reply, Request, address};
+use crate::protocol::{Packet, Packets, Reply, address};
 use crate::registry::{Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
@@ -242,62 +241,6 @@ impl Links {
     pub(super) fn end(&mut self, link: u64) -> Option<Option<Process>> {
         let process = self.all.remove(&link)?.process;
         Some(process.filter(|process| self.of(*process).is_empty()))
-    }
-}
-
-impl Agent {
-    /// Reads the messages of a connection.
-    pub(super) fn hear(&mut self, link: u64) {
-        while let Some(received) = self.links.receive(link) {
-            match received {
-                Ok(Some((message, _))) => match Request::decode(&message) {
-                    Ok(request) => self.serve(link, request),
-                    Err(error) => self.refuse(link, &error),
-                },
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    self.refuse(link, &error);
-                }
-                Ok(None) | Err(_) => self.hang_up(link),
-            }
-        }
-    }
-
-    /// Ends a connection that does not speak the protocol.
-    pub(super) fn refuse(&mut self, link: u64, error: &io::Error) {
-        let process = self.links.peer(link).unwrap_or_default();
-        log!(Level::Warn, "agent: a connection of process {process} ends: {error}");
-        self.reply(link, &Reply::Failed(libc::EPROTO, error.to_string()), None);
-        self.hang_up(link);
-    }
-
-    /// Sends an answer, and says whether it is on its way. A program that does not take it loses
-    /// its connection.
-    ///
-    /// What it tells survives this agent from then on. A program that was not told of its open asks
-    /// the next agent for it again, by the same key.
-    pub(super) fn reply(&mut self, link: u64, reply: &Reply, fd: Option<RawFd>) -> bool {
-        self.save();
-        if let Some(told) = self.reply_away(link, reply, fd) {
-            return told;
-        }
-        let sent = self.links.send(link, reply, fd);
-        if sent.is_err() {
-            self.hang_up(link);
-        }
-        sent.unwrap_or(false)
-    }
-
-    /// An open that waits is not wanted any more.
-    pub(super) fn cancel(&mut self, link: u64) {
-        if self.steps.cancel(link) {
-            self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
-            return;
-        }
-        if self.waits.take(&mut self.own.registry, |one| one.link == link).is_empty() {
-            return self.act_on(|peers| peers.cancel(link));
-        }
-        self.reply(link, &Reply::Failed(libc::EINTR, String::new()), None);
     }
 }
 

@@ -1,11 +1,10 @@
 //! Generations that programs of several nodes write, where one of them cannot be served.
 
-use super::tests::{FILE, Scene};
-use super::*;
+use super::tests::{FILE, Scene, open};
 use crate::peers::differences::{Differences, places};
-use crate::peers::{Instance, Message};
+use crate::peers::{Action, Asked, Away, Instance, Message, Ticket};
 use crate::protocol::{Reply, Request};
-use crate::registry::{Answer, Ask, Who};
+use crate::registry::{Answer, Ask, Process, Who};
 use aggio_base::Extent;
 use aggio_link::{Peer, Received};
 
@@ -24,13 +23,20 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     drop(file);
     let agent = &mut scene.agent;
     let label = "process on node2".to_owned();
-    agent.own.registry.join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
-    agent.own.registry.processes.lives_on(REMOTE, PEER.0);
-    let Answer::Opened(opening) = agent.own.registry.open(REMOTE, &ask(true)) else { panic!() };
+    agent
+        .owner
+        .life
+        .own
+        .registry
+        .join(REMOTE, Who { job: REMOTE, ranks: 1, family: REMOTE, label });
+    agent.owner.life.own.registry.processes.lives_on(REMOTE, PEER.0);
+    let Answer::Opened(opening) = agent.owner.life.own.registry.open(REMOTE, &ask(true)) else {
+        panic!()
+    };
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
     let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
-    agent.own.hosted.host(opening.area).lend(PEER, fd);
+    agent.owner.life.own.hosted.host(opening.area).lend(PEER, fd);
     (handle, opening.handle, opening.area)
 }
 
@@ -47,10 +53,10 @@ fn where_there_is_no_room_for_what_another_node_wrote_all_writers_are_told_and_r
     let mut scene = Scene::with(&[1, 2]);
     let (own, theirs, area) = shared(&mut scene, c"/dev/full");
     scene.agent.hear_peer(PEER, Message::Differ(area), body(5, b"bytes")).unwrap();
-    assert_eq!(scene.agent.own.registry.opens.loss(theirs).unwrap().0, libc::ENOSPC);
+    assert_eq!(scene.agent.owner.life.own.registry.opens.loss(theirs).unwrap().0, libc::ENOSPC);
     let (Reply::Failed(number, text), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert!(number == libc::ENOSPC && text.contains("generation 1 is lost"), "{text}");
-    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    assert_eq!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
     // Messages under way are for nobody.
     scene.agent.hear_peer(PEER, Message::Differ(area), body(0, b"more")).unwrap();
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
@@ -61,17 +67,17 @@ fn a_generation_is_complete_when_the_last_node_has_sent_all_that_it_was_let_writ
     let mut scene = Scene::with(&[1, 2]);
     let (own, theirs, area) = shared(&mut scene, c"/dev/null");
     assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
-    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Wait);
+    assert_eq!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Wait);
     scene.agent.hear_peer(PEER, Message::Stored(area, 0, Vec::new()), Received::None).unwrap();
-    scene.agent.own.registry.close(REMOTE, theirs, 0, false);
+    scene.agent.owner.life.own.registry.close(REMOTE, theirs, 0, false);
     scene.agent.settle();
     assert_eq!(
-        scene.agent.own.registry.open(2, &ask(false)),
+        scene.agent.owner.life.own.registry.open(2, &ask(false)),
         Answer::Wait,
         "an open is not counted"
     );
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
-    assert!(matches!(scene.agent.own.registry.open(2, &ask(false)), Answer::Opened(_)));
+    assert!(matches!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Opened(_)));
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn take() -> Message {
 /// Lets a node that is gone have the first bytes of a generation.
 fn lose(scene: &mut Scene, area: u64) {
     let gone = Instance::of_words("node3 00ff").unwrap();
-    scene.agent.own.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
+    scene.agent.owner.life.own.hosted.note((area, 1), Peer(3), &gone, &[Extent::new(0, 10)]);
 }
 
 #[test]
@@ -133,7 +139,7 @@ fn when_a_node_that_writes_needs_lost_bytes_the_generation_is_lost() {
     scene.agent.hear_peer(PEER, Message::Renew(area, 0, 10, [0; 2]), Received::None).unwrap();
     let (Reply::Failed(number, _), _) = scene.call(1, Request::Close(own, 0)) else { panic!() };
     assert_eq!(number, libc::EIO);
-    assert_eq!(scene.agent.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
+    assert_eq!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Fail(libc::EIO));
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
     let mut scene = Scene::with(&[1, 2]);
     let (handle, file) = scene.open(1, true);
     drop(file);
-    let area = scene.agent.own.registry.opens[&handle].area;
+    let area = scene.agent.owner.life.own.registry.opens[&handle].area;
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     lose(&mut scene, area);
     for _ in 0..2 {
@@ -151,4 +157,55 @@ fn a_program_that_needs_all_of_a_file_with_lost_bytes_is_told_and_can_go_on() {
         let (Reply::Failed(number, text), _) = scene.call(2, open) else { panic!() };
         assert!(number == libc::EIO && text.contains("node3"), "{text}");
     }
+}
+
+#[test]
+fn an_open_of_another_node_that_gets_no_memory_is_taken_back_and_its_bytes_are_not_awaited() {
+    let mut scene = Scene::with(&[1]);
+    let area = 40;
+    // No address space has room for so many bytes.
+    let away = Away { handle: 8, area, size: i64::MAX as u64 / 2, ..Away::default() };
+    for write in [true, false] {
+        let asked = Asked { link: 1, process: 1, request: open(write, true) };
+        let (path, access, opened) = (FILE.to_vec(), (true, write, false), None);
+        let kept = Ticket { peer: PEER, asked, path, access, parts: false, opened };
+        let (peers, pages) = (scene.agent.peers.as_mut().unwrap(), &mut Default::default());
+        let ticket = peers.requests.add(kept);
+        let opened = Message::Opened(ticket, away);
+        let mut actions = peers.hear(PEER, opened, &Received::None, pages).unwrap();
+        let withdraw = actions.pop();
+        let Some(Action::Withdraw(of, Reply::Failed(number, _))) = withdraw else { panic!() };
+        assert_eq!((of, number), (ticket, libc::ENOMEM));
+        let none = matches!(actions[..], [Action::Say(PEER, Message::Stored(40, 1, _), _)]);
+        assert!(if write { none } else { actions.is_empty() }, "{actions:?}");
+        let peers = scene.agent.peers.as_mut().unwrap();
+        let actions = peers.withdraw(ticket, Reply::Done);
+        let asked = |action: &Action| match action {
+            Action::Ask(PEER, asked) => Some(asked.request.clone()),
+            _ => None,
+        };
+        assert_eq!(actions.last().and_then(asked), Some(Request::Withdraw(8)));
+        assert!(peers.requests.are_none());
+    }
+}
+
+#[test]
+fn opens_of_a_node_are_counted_one_by_one_whatever_it_still_has_of_them() {
+    let mut scene = Scene::with(&[1, 2]);
+    let (own, theirs, area) = shared(&mut scene, c"/dev/null");
+    assert_eq!(scene.call(1, Request::Close(own, 0)).0, Reply::Done);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    // The next one gets no memory there.
+    let Answer::Opened(second) = scene.agent.owner.life.own.registry.open(REMOTE, &ask(true))
+    else {
+        panic!()
+    };
+    let fd = aggio_base::os::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
+    scene.agent.owner.life.own.hosted.host(area).lend(PEER, crate::fd::owned(fd));
+    scene.agent.owner.life.own.registry.close(REMOTE, theirs, 0, false);
+    scene.agent.settle();
+    assert_eq!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Wait);
+    scene.agent.owner.life.own.registry.withdraw(REMOTE, second.handle);
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    assert!(matches!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Opened(_)));
 }

@@ -11,39 +11,39 @@ use crate::protocol::Request;
 use crate::registry::{Area, Registry, State};
 
 /// The files that the answer to a request depends on.
-enum Files<'a> {
+enum Subject<'a> {
     Named([&'a [u8]; 2]),
     All,
 }
 
-impl Files<'_> {
+impl Subject<'_> {
     fn have(&self, path: &[u8]) -> bool {
         match self {
-            Files::Named(names) => names.contains(&path),
-            Files::All => true,
+            Subject::Named(names) => names.contains(&path),
+            Subject::All => true,
         }
     }
 }
 
-fn files(request: &Request) -> Option<Files<'_>> {
-    Some(Files::Named(match request {
+fn subject(request: &Request) -> Option<Subject<'_>> {
+    Some(Subject::Named(match request {
         Request::Open { ask, .. } => [&ask.path, &[]],
         Request::Empty(path) | Request::Unlink(path, _) | Request::Stat(path, _) => [path, &[]],
         Request::Rename(from, to, _) => [from, to],
-        Request::List(..) => return Some(Files::All),
+        Request::List(..) => return Some(Subject::All),
         _ => return None,
     }))
 }
 
-impl Files<'_> {
+impl Subject<'_> {
     /// The generations of this node that are being written.
     fn written(&self, registry: &Registry) -> Vec<Area> {
         let areas: Vec<Area> = match self {
-            Files::Named(names) => {
+            Subject::Named(names) => {
                 let names = names.iter().filter_map(|name| registry.files.names.get(*name));
                 names.flat_map(|name| name.generations.values().copied()).collect()
             }
-            Files::All => registry.files.generations.keys().copied().collect(),
+            Subject::All => registry.files.generations.keys().copied().collect(),
         };
         let state = |area: &Area| registry.files.generations.get(area).map(|one| one.state);
         areas.into_iter().filter(|area| state(area) == Some(State::Writing)).collect()
@@ -59,17 +59,18 @@ impl Files<'_> {
 impl Agent {
     /// Learns of the events by now about the files of a request.
     pub(super) fn catch_up(&mut self, request: &Request) {
-        let Some(files) = files(request) else { return };
+        let Some(subject) = subject(request) else { return };
         // A process that has ended is heard first, and its last request may be such a one.
         if std::mem::replace(&mut self.catches_up, true) {
             return;
         }
         self.lose_the_dead();
-        for area in files.written(&self.own.registry) {
-            self.look(area);
+        for area in subject.written(&self.owner.life.own.registry) {
+            self.owner.life.look(area);
         }
+        self.settle();
         let replicas = self.peers.as_ref().map(|peers| &peers.replication.replicas);
-        let unsent = replicas.map(|replicas| files.unsent(replicas));
+        let unsent = replicas.map(|replicas| subject.unsent(replicas));
         unsent.into_iter().flatten().for_each(|key| self.look_away(key));
         self.catches_up = false;
     }

@@ -64,7 +64,7 @@ fn link() -> io::Result<CoupleLink> {
 fn find_survivors(agent: &mut Agent) {
     let settings = Settings::of_process(&mut Default::default());
     for rule in &settings.coupling.rules {
-        if let Err(error) = agent.find_survivors(&rule.options) {
+        if let Err(error) = agent.owner.life.find_survivors(&rule.options) {
             log!(Level::Error, "agent: {error}");
         }
     }

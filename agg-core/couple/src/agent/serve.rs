@@ -1,97 +1,48 @@
 //! Serves each request of a program.
 
-use super::Agent;
 use super::caller::{Caller, lost, told};
-use super::clients::Hello;
 use super::deferred::After;
-use super::forward::Way;
+use super::life::Lifecycle;
 use super::listing::list;
+use super::owner::Owner;
 use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
-use crate::hosted::ALL;
+use crate::hosted::{ALL, Hosted};
+use crate::peers::Message;
 use crate::protocol::{Before, Reply, Request};
+use crate::records::News;
 use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
 use aggio_base::Extent;
-use std::io;
+use aggio_link::Peer;
 
 /// Bytes that a program waits for because it will read them next, at most.
 const AHEAD: u64 = 4 << 20;
 
-impl Agent {
-    pub(super) fn serve(&mut self, link: u64, request: Request) {
-        match request {
-            Request::Hello { job, ranks, rank, command, spools } => {
-                // A program that opens a file there gets the error if that cannot be.
-                spools.into_iter().for_each(|spool| _ = self.find_in(&spool.into()));
-                let hello = Hello { job, ranks, rank, command };
-                let reply = self.greet(link, &hello).map_or_else(|error| invisible(&error), done);
-                self.reply(link, &reply, None);
-            }
-            Request::Status(from) => {
-                self.own.memory.note_peak();
-                let fresh = (from == 0).then(|| self.status().to_string().into_bytes());
-                let reply = self.links.part(link, from, fresh);
-                self.reply(link, &reply.unwrap_or_else(Reply::unknown), None);
-            }
-            Request::Cancel => self.cancel(link),
-            Request::Drop(path) => {
-                let count = self.own.registry.files.drop_all(&path);
-                self.settle();
-                self.reply(link, &Reply::Text(count.to_string().into_bytes(), 0), None);
-            }
-            Request::Quit => {
-                let reply = self.end_if_idle();
-                self.reply(link, &reply, None);
-            }
-            request => match self.links.asks(link) {
-                Some(process) => self.serve_again(link, process, request),
-                None => {
-                    let error = io::Error::other("it comes out of turn");
-                    self.refuse(link, &error);
-                }
-            },
-        }
-    }
-
-    /// Serves a program, here or on the node that owns the name that it asks about.
-    pub(super) fn serve_again(&mut self, link: u64, process: Process, request: Request) {
-        self.catch_up(&request);
-        if !self.links.has(link) {
-            // It has ended by now.
-            return;
-        }
-        if let Way::Here(request) = self.forward(link, process, request) {
-            self.serve_here(link, process, request);
-        }
-    }
-
-    pub(super) fn serve_here(&mut self, link: u64, process: Process, request: Request) {
+impl Owner {
+    /// Serves a request of a process of any node, for which `link` stands.
+    pub(super) fn serve(&mut self, link: u64, process: Process, request: Request) {
         let cut = match &request {
             Request::Empty(path) => Some(path.clone()),
             _ => None,
         };
-        let reply = match self.refused_spool(&request) {
-            Some(refused) => refused,
-            None => match self.serve_known(link, process, request) {
-                Some(reply) => reply,
-                None => return,
-            },
-        };
-        let reply = match (self.carry_out(0), reply) {
+        let reply = self.refused_spool(&request);
+        let reply = reply.or_else(|| self.serve_known(link, process, request));
+        let Some(reply) = reply else { return self.settle() };
+        let reply = match (self.life.carry_out(0), reply) {
             (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
             (_, reply) => reply,
         };
-        if cut.is_some_and(|path| self.holds_reply(&path, link, &reply)) {
-            return self.settle();
-        }
+        let is_held = cut.is_some_and(|path| self.holds_reply(&path, link, &reply));
         self.settle();
-        self.reply(link, &reply, None);
+        if !is_held {
+            self.reply(link, reply);
+        }
     }
 
     /// The answer to a request, unless that is given later, or was.
     fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
-        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+        let (registry, areas) = (&mut self.life.own.registry, &self.life.own.memory.areas);
         let mut caller = Caller { process, registry, areas };
         Some(match request {
             Request::Open { ask, read, append, blocking, parts, mode } => {
@@ -107,7 +58,7 @@ impl Agent {
             }
             Request::Close(handle, moved) => {
                 let (reply, written) = caller.close(handle, moved);
-                let trouble = written.and_then(|path| self.storage.trouble(&path));
+                let trouble = written.and_then(|path| self.life.storage.trouble(&path));
                 trouble.unwrap_or(reply)
             }
             Request::Check(handle, moved) => caller.check(handle, moved),
@@ -117,7 +68,7 @@ impl Agent {
             }
             Request::Records(handle, told) => self.records(link, process, handle, told)?,
             Request::Withdraw(handle) => {
-                self.own.registry.withdraw(process, handle);
+                self.life.own.registry.withdraw(process, handle);
                 Reply::Done
             }
             Request::Spoil(handle) => caller.tell(handle, Registry::spoil),
@@ -132,20 +83,21 @@ impl Agent {
             Request::Empty(path) => caller.empty(&path),
             Request::Unlink(path, options) => caller.unlink(&path, options),
             Request::Rename(from, to, options) => {
-                let result = self.own.registry.rename(process, &from, &to, options);
+                let result = self.life.own.registry.rename(process, &from, &to, options);
                 // In no record is worse than in two.
-                let others = self.own.registry.files.names.touched();
-                self.own.registry.files.names.touch(&to);
-                self.save();
-                others.iter().for_each(|path| self.own.registry.files.names.touch(path));
+                let others = self.life.own.registry.files.names.touched();
+                self.life.own.registry.files.names.touch(&to);
+                self.life.save();
+                others.iter().for_each(|path| self.life.own.registry.files.names.touch(path));
                 told(result)
             }
             Request::Stat(path, options) => caller.stat(&path, options),
             Request::List(dir, after, view) => {
-                list(&self.own.registry, process, &dir, &after, view)
+                list(&self.life.own.registry, process, &dir, &after, view)
             }
             Request::Goodbye => {
-                self.take_leave(process);
+                let Lifecycle { clients, own, .. } = &mut self.life;
+                clients.end_in_order(process, true, &mut own.registry);
                 Reply::Done
             }
             _ => Reply::Failed(libc::EPROTO, "the request comes out of turn".into()),
@@ -162,31 +114,31 @@ impl Agent {
             | Request::Rename(path, _, options) => (path, options),
             _ => return None,
         };
-        let error = self.find_survivors(options).err();
-        self.own.registry.files.names.touch(path);
-        error.map(|error| refused(&error))
+        let found = self.life.find_survivors(options);
+        if found.as_ref().is_ok_and(|found| *found) {
+            self.settle();
+        }
+        self.life.own.registry.files.names.touch(path);
+        found.err().map(|error| refused(&error))
     }
 
     fn open(&mut self, waiting: Waiting, ask: Ask, blocking: bool) {
         if ask.write {
-            let trouble = self.storage.trouble(&ask.path);
-            if let Some(reply) = trouble
-                .or_else(|| self.folders.check(&ask.options).err().map(|error| refused(&error)))
-            {
-                self.reply(waiting.link, &reply, None);
-                return;
+            let trouble = self.life.storage.trouble(&ask.path);
+            if let Some(reply) = trouble.or_else(|| {
+                self.life.folders.check(&ask.options).err().map(|error| refused(&error))
+            }) {
+                return self.reply(waiting.link, reply);
             }
-            self.own.memory.measure_for(&ask.path, &mut self.own.registry);
+            self.life.own.memory.measure_for(&ask.path, &mut self.life.own.registry);
         }
-        match self.own.registry.open(waiting.process, &ask) {
+        match self.life.own.registry.open(waiting.process, &ask) {
             Answer::Wait if blocking => {
-                self.links.let_wait(waiting.link);
-                self.waits.add(waiting, ask, &mut self.own.registry);
+                self.let_wait(waiting.link);
+                self.waits.add(waiting, ask, &mut self.life.own.registry);
                 self.settle();
-                let cycle = self.waits.cycle(&self.own.registry);
-                cycle
-                    .into_iter()
-                    .for_each(|(link, text)| _ = self.reply(link, &Reply::Waits(text), None));
+                let cycle = self.waits.cycle(&self.life.own.registry);
+                cycle.into_iter().for_each(|(link, text)| self.reply(link, Reply::Waits(text)));
             }
             answer => self.answer(&waiting, answer),
         }
@@ -201,8 +153,9 @@ impl Agent {
         how: [bool; 2],
         key: u64,
     ) -> Option<Reply> {
-        let area = self.own.memory.areas.find(device, inode);
-        let Some(opening) = area.and_then(|area| self.own.registry.adopt(process, area, how, key))
+        let area = self.life.own.memory.areas.find(device, inode);
+        let Some(opening) =
+            area.and_then(|area| self.life.own.registry.adopt(process, area, how, key))
         else {
             return Some(Reply::Failed(libc::ENOENT, String::new()));
         };
@@ -211,10 +164,12 @@ impl Agent {
         if tells {
             return Some(reply);
         }
-        self.links.let_wait(link);
-        match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
+        match self.life.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
             Err(After::Reply(_, reply)) => Some(reply),
-            _ => None,
+            _ => {
+                self.let_wait(link);
+                None
+            }
         }
     }
 
@@ -227,27 +182,28 @@ impl Agent {
         mut extents: Vec<Extent>,
         ahead: u64,
     ) -> Option<Reply> {
-        let area = self.own.registry.opens.get(&handle).map(|open| open.area);
-        let is_elsewhere = |area: &Area| self.own.hosted.is_elsewhere(*area);
+        let area = self.life.own.registry.opens.get(&handle).map(|open| open.area);
+        let is_elsewhere = |area: &Area| self.life.own.hosted.is_elsewhere(*area);
         let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
-        self.links.let_wait(link);
         let end = extents.last().map_or(0, |last| last.end());
         extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
-        let is_here = self.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err();
-        is_here.then_some(Reply::Done)
+        if self.life.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err() {
+            return Some(Reply::Done);
+        }
+        self.let_wait(link);
+        None
     }
 
     /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
-        if let Some(open) = self.own.registry.opens.get(&handle).copied() {
-            let is_first = self.own.registry.files.is_shown_at_sync(open.area)
-                && !self.own.registry.files.generations.is_shown(open.area);
+        if let Some(open) = self.life.own.registry.opens.get(&handle).copied() {
+            let is_first = self.life.own.registry.files.is_shown_at_sync(open.area)
+                && !self.life.own.registry.files.generations.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
                 true => Some(Gathering::Announce(process, handle, Before::All)),
                 false => is_first.then_some(Gathering::Sync(process, handle)),
             };
             if what.is_some_and(|what| open.write && self.gathers(open.area, link, what)) {
-                self.settle();
                 return None;
             }
         }
@@ -263,56 +219,97 @@ impl Agent {
         handle: Handle,
         before: Before,
     ) -> Option<Reply> {
-        let open = self.own.registry.opens.get(&handle).copied();
+        let open = self.life.own.registry.opens.get(&handle).copied();
         let what = Gathering::Announce(process, handle, before);
-        if open.is_some_and(|open| self.own.registry.files.generations.is_step(open.area))
+        if open.is_some_and(|open| self.life.own.registry.files.generations.is_step(open.area))
             && self.gathers(open?.area, link, what)
         {
-            self.settle();
             return None;
         }
-        let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+        let (registry, areas) = (&mut self.life.own.registry, &self.life.own.memory.areas);
         Some(self.steps.announced((process, handle), before, registry, areas))
     }
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
     /// answer comes later.
     fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
-        if let Some(area) = self.own.registry.opens.get(&handle).map(|open| open.area) {
-            self.steps.count(area, &mut self.own.registry, &self.own.memory.areas);
+        if let Some(area) = self.life.own.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.life.own.registry, &self.life.own.memory.areas);
         }
-        let reply = self.steps.records(process, handle, told, &mut self.own.registry);
+        let reply = self.steps.records(process, handle, told, &mut self.life.own.registry);
         if reply.is_none() {
-            self.links.let_wait(link);
+            self.let_wait(link);
             self.steps.wait(link, process, handle, told);
-            self.settle();
         }
         reply
     }
 
     /// A process has synchronised an open file.
     pub(super) fn synced(&mut self, process: Process, handle: u64) -> Reply {
-        let Some(open) = self.own.registry.opens.get(&handle) else {
-            return lost(&mut self.own.registry, process, handle);
+        let Some(open) = self.life.own.registry.opens.get(&handle) else {
+            return lost(&mut self.life.own.registry, process, handle);
         };
         let (area, write) = (open.area, open.write);
-        if self.own.registry.files.is_shown_at_sync(area) {
-            self.own.registry.publish(process, handle);
-            self.tell_readers(area);
+        if self.life.own.registry.files.is_shown_at_sync(area) {
+            self.life.own.registry.publish(process, handle);
+            self.life.tell_readers(area);
         }
         if write && self.steps.has_announced(area, process) {
-            let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
+            let (registry, areas) = (&mut self.life.own.registry, &self.life.own.memory.areas);
             self.steps.announce(area, process, Before::All, registry, areas);
         }
         Reply::Done
     }
-}
 
-fn done((): ()) -> Reply {
-    Reply::Done
-}
+    /// Lets all other nodes that write a generation send what they have written, before it is
+    /// looked at, or shown to readers. False if there are none.
+    fn gathers(&mut self, area: Area, link: u64, what: Gathering) -> bool {
+        let Some(hosted) = self.life.own.hosted.get(area) else { return false };
+        let (process, news) = match what {
+            Gathering::Sync(process, _) => (process, News::ALL),
+            Gathering::Announce(process, ..) => (process, self.steps.news(area)),
+        };
+        let node = self.life.own.registry.processes.node(process);
+        let others: Vec<Peer> =
+            hosted.writers().into_iter().filter(|peer| peer.0 != node).collect();
+        self.life.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
+        let after = match what {
+            Gathering::Sync(process, handle) => After::Synced(link, process, handle),
+            Gathering::Announce(process, handle, before) => {
+                After::Announced(link, process, handle, before)
+            }
+        };
+        !others.is_empty() && self.life.hold(area, link, after).is_ok()
+    }
 
-fn invisible(error: &io::Error) -> Reply {
-    let text = format!("the agent does not see this process, as from another container: {error}");
-    Reply::Failed(error.raw_os_error().unwrap_or(libc::ESRCH), text)
+    /// Lets the answer to a request about a file by name wait for acknowledgements.
+    fn holds_reply(&mut self, path: &[u8], link: u64, reply: &Reply) -> bool {
+        let is_it = |area: &Area| {
+            self.life.own.registry.files.generations.get(area).is_some_and(|one| one.path == *path)
+        };
+        let Some(area) = self.life.own.hosted.awaiting().find(is_it) else { return false };
+        self.life.hold(area, link, After::Reply(link, reply.clone())).is_ok()
+    }
+
+    /// A program has changed the size of an open file. `None` if the answer comes later.
+    fn resize(&mut self, link: u64, process: Process, handle: u64, size: u64) -> Option<Reply> {
+        let open = self.life.own.registry.opens.get(&handle).copied();
+        let Some(open) = open.filter(|open| open.write && open.process == process) else {
+            return Some(lost(&mut self.life.own.registry, process, handle));
+        };
+        self.life.own.hosted.get_mut(open.area).into_iter().for_each(|hosted| hosted.cut(size));
+        let hosted = self.life.own.hosted.get(open.area).filter(|hosted| hosted.is_shared());
+        let Some(mut writers) = hosted.map(Hosted::writers) else { return Some(Reply::Done) };
+        let node = self.life.own.registry.processes.node(process);
+        writers.retain(|peer| peer.0 != node);
+        if node != 0
+            && let Err(error) = self.life.own.memory.areas.resize(open.area, size)
+        {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            return Some(Reply::Failed(number, error.to_string()));
+        }
+        self.life.cut_copies(open.area, size, &writers);
+        let after = After::Reply(link, Reply::Done);
+        self.life.hold(open.area, link, after).is_err().then_some(Reply::Done)
+    }
 }

@@ -1,8 +1,11 @@
 //! The state of the agent, as JSON for `aggio couple`.
 
+use super::lifetime::Lifetime;
+use super::owner::Owner;
+use super::spill;
 use super::survive::Survivors;
-use super::{Agent, spill};
 use crate::areas::Areas;
+use crate::peers::Peers;
 use crate::registry::{Area, Home, Registry, State};
 use std::fmt::{self, Write};
 
@@ -35,65 +38,61 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-impl Agent {
-    pub(super) fn status(&self) -> Json {
-        let processes = self.own.registry.processes.values().map(|who| quoted(&who.label));
-        let files = self.own.registry.files.names.iter().filter_map(|(path, name)| {
-            let is_known = !name.generations.is_empty() || !name.readers.is_empty();
-            (is_known || name.dead.is_some()).then(|| {
-                let path = quoted(&String::from_utf8_lossy(path));
-                let generations = list(name.generations.values().filter_map(|a| {
-                    generation(*a, &self.own.registry, &self.own.memory.areas, &self.survivors)
-                }));
-                let readers = name.readers.values().flat_map(|reader| &reader.processes);
-                let readers = list(readers.map(|(process, position)| {
-                    let who = self.own.registry.processes.get(process).map_or("", |who| &who.label);
-                    let (at, open) = (position.at, position.open > 0);
-                    format!("{{\"process\":{},\"generation\":{at},\"open\":{open}}}", quoted(who))
-                }));
-                let dead = name.dead.as_ref().map_or("null".into(), |dead| {
-                    let (number, writer) = (dead.number, quoted(&dead.writer));
-                    format!("{{\"generation\":{number},\"writer\":{writer}}}")
-                });
-                format!(
-                    "{{\"path\":{path},\"last\":{},\"generations\":{generations},\
-                     \"readers\":{readers},\"dead\":{dead}}}",
-                    name.last
-                )
-            })
-        });
-        let full = spill::full(&self.own.registry).map(|(directory, error)| {
+/// The state of an agent.
+pub(super) fn status(owner: &Owner, peers: Option<&Peers>, lifetime: &Lifetime) -> Json {
+    let life = &owner.life;
+    let processes = life.own.registry.processes.values().map(|who| quoted(&who.label));
+    let files = life.own.registry.files.names.iter().filter_map(|(path, name)| {
+        let is_known = !name.generations.is_empty() || !name.readers.is_empty();
+        (is_known || name.dead.is_some()).then(|| {
+            let path = quoted(&String::from_utf8_lossy(path));
+            let generations = list(name.generations.values().filter_map(|a| {
+                generation(*a, &life.own.registry, &life.own.memory.areas, &life.survivors)
+            }));
+            let readers = name.readers.values().flat_map(|reader| &reader.processes);
+            let readers = list(readers.map(|(process, position)| {
+                let who = life.own.registry.processes.get(process).map_or("", |who| &who.label);
+                let (at, open) = (position.at, position.open > 0);
+                format!("{{\"process\":{},\"generation\":{at},\"open\":{open}}}", quoted(who))
+            }));
+            let dead = name.dead.as_ref().map_or("null".into(), |dead| {
+                let (number, writer) = (dead.number, quoted(&dead.writer));
+                format!("{{\"generation\":{number},\"writer\":{writer}}}")
+            });
             format!(
-                "{{\"directory\":{},\"error\":{}}}",
-                quoted(directory),
-                quoted(&error.to_string())
+                "{{\"path\":{path},\"last\":{},\"generations\":{generations},\
+                 \"readers\":{readers},\"dead\":{dead}}}",
+                name.last
             )
-        });
-        let waits = self.waits.describe(&self.own.registry, &self.own.memory.areas);
-        Json(format!(
-            "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
-             \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
-             \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\
-             \"waits\":{}}}",
-            std::process::id(),
-            quoted(&self.lifetime.socket_watch.place().path().to_string_lossy()),
-            self.lifetime.seconds(),
-            self.own.memory.areas.bytes(),
-            self.own.memory.all_memory(),
-            self.own.memory.peak,
-            self.own.memory.areas.moved_bytes(),
-            self.peers.as_ref().map_or(0, |peers| peers.replication.replicas.bytes()),
-            self.peers.as_ref().map_or(0, |peers| peers.replication.keeps.memory()),
-            self.peers.as_ref().map_or(0, |peers| peers.replication.takes.sent),
-            self.peers.as_ref().map_or(0, |peers| peers.nodes.said),
-            self.peers.as_ref().map_or("null".into(), |peers| quoted(peers.nodes.kind().name())),
-            list(full),
-            self.own.memory.written,
-            list(processes),
-            list(files),
-            list(waits.map(|text| quoted(&text))),
-        ))
-    }
+        })
+    });
+    let full = spill::full(&life.own.registry).map(|(directory, error)| {
+        format!("{{\"directory\":{},\"error\":{}}}", quoted(directory), quoted(&error.to_string()))
+    });
+    let waits = owner.waits.describe(&life.own.registry, &life.own.memory.areas);
+    Json(format!(
+        "{{\"schema\":1,\"process\":{},\"directory\":{},\"seconds\":{:.1},\"bytes\":{},\
+         \"memory\":{},\"peak\":{},\"moved\":{},\"copies\":{},\"kept\":{},\"fetches\":{},\
+         \"messages\":{},\"link\":{},\"full\":{},\"written\":{},\"processes\":{},\"files\":{},\
+         \"waits\":{}}}",
+        std::process::id(),
+        quoted(&lifetime.socket_watch.place().path().to_string_lossy()),
+        lifetime.seconds(),
+        life.own.memory.areas.bytes(),
+        life.own.memory.all_memory(),
+        life.own.memory.peak,
+        life.own.memory.areas.moved_bytes(),
+        peers.map_or(0, |peers| peers.replication.replicas.bytes()),
+        peers.map_or(0, |peers| peers.replication.keeps.memory()),
+        peers.map_or(0, |peers| peers.replication.takes.sent),
+        peers.map_or(0, |peers| peers.nodes.said),
+        peers.map_or("null".into(), |peers| quoted(peers.nodes.kind().name())),
+        list(full),
+        life.own.memory.written,
+        list(processes),
+        list(files),
+        list(waits.map(|text| quoted(&text))),
+    ))
 }
 
 /// The state of one generation.

@@ -153,7 +153,7 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     let reader = written.read(false);
     assert_eq!(written.records(reader, 0), some(0));
     written.scene.agent.serve(2, Request::Records(reader, 1));
-    written.scene.agent.own.registry.end(1, false);
+    written.scene.agent.owner.life.own.registry.end(1, false);
     written.scene.agent.settle();
     let (message, _) = written.scene.ends[&2].receive(false).unwrap().unwrap();
     assert!(matches!(Reply::decode(&message).unwrap(), Reply::Failed(libc::EIO, _)));

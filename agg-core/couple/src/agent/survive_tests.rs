@@ -3,9 +3,10 @@
 use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, State, Who};
+use crate::registry::{Ask, Options, Process, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -111,15 +112,15 @@ impl Scene {
             assert!(began.elapsed().as_secs() < 30, "another agent is there");
             std::thread::sleep(std::time::Duration::from_millis(2));
         };
-        agent.find_survivors(&self.options).unwrap();
+        agent.owner.life.find_survivors(&self.options).unwrap();
         self.agent = Some(agent);
         let who = |agent: &mut Agent, text: &str| {
-            let number = agent.clients.jobs.of(text);
+            let number = agent.owner.life.clients.jobs.of(text);
             Who { job: number, ranks: 1, family: number, label: text.into() }
         };
         let agent = self.agent.as_mut().unwrap();
         let writer = who(agent, "job of the writer");
-        agent.own.registry.join(WRITER, writer);
+        agent.owner.life.own.registry.join(WRITER, writer);
         self.connect(WRITER, WRITER);
         for part in 0..READERS {
             self.enter(part);
@@ -140,15 +141,18 @@ impl Scene {
     fn enter(&mut self, part: usize) {
         let client = ClientProcess::of(self.parts[part].sleeper.number()).unwrap().0;
         let agent = self.agent();
-        let process = match agent.clients.find(client.pid, client.start) {
+        let process = match agent.owner.life.clients.find(client.pid, client.start) {
             Some(process) => process,
             None => {
-                let process = agent.own.registry.numbers.next();
+                let process = agent.owner.life.own.registry.numbers.next();
                 let (job, family) = (format!("process {}", client.pid), format!("session {part}"));
-                let (job, family) = (agent.clients.jobs.of(&job), agent.clients.jobs.of(&family));
+                let (job, family) = (
+                    agent.owner.life.clients.jobs.of(&job),
+                    agent.owner.life.clients.jobs.of(&family),
+                );
                 let label = format!("reader {part}");
-                agent.own.registry.join(process, Who { job, ranks: 1, family, label });
-                agent.clients.add(process, client);
+                agent.owner.life.own.registry.join(process, Who { job, ranks: 1, family, label });
+                agent.owner.life.clients.add(process, client);
                 process
             }
         };
@@ -224,14 +228,14 @@ impl Scene {
         }
         // As at the end of each turn.
         self.agent().settle();
-        self.agent().save();
+        self.agent().owner.life.save();
     }
 
     /// A child of another test has the file open, too, until it becomes another program.
     fn until_complete(&mut self) {
         let began = std::time::Instant::now();
         loop {
-            let all = self.agent().own.registry.files.generations.iter();
+            let all = self.agent().owner.life.own.registry.files.generations.iter();
             let writing = all.filter(|(_, one)| one.state == State::Writing);
             let writing: Vec<u64> = writing.map(|(area, _)| *area).collect();
             if writing.is_empty() {
@@ -239,7 +243,7 @@ impl Scene {
             }
             assert!(began.elapsed().as_secs() < 30, "somebody has it open");
             std::thread::sleep(std::time::Duration::from_millis(2));
-            writing.into_iter().for_each(|area| self.agent().look(area));
+            writing.into_iter().for_each(|area| self.agent().owner.life.look(area));
             self.agent().settle();
         }
     }
@@ -292,10 +296,10 @@ proptest! {
         // Everybody ends, and the agent: nothing is left.
         scene.parts.clear();
         scene.agent().lose_the_dead();
-        scene.agent().own.registry.end(WRITER, true);
+        scene.agent().owner.life.own.registry.end(WRITER, true);
         scene.agent().settle();
-        prop_assert!(scene.agent().own.registry.files.generations.is_empty());
-        scene.agent().survivors.leave(false);
+        prop_assert!(scene.agent().owner.life.own.registry.files.generations.is_empty());
+        scene.agent().owner.life.survivors.leave(false);
         let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
         prop_assert_eq!(left, 0);
     }
@@ -309,7 +313,7 @@ fn an_agent_that_is_told_to_end_removes_what_survives_it() {
     scene.apply(Step::Write);
     assert_eq!(scene.call(WRITER, Request::Quit).0, Reply::Done);
     let quit = scene.agent().lifetime.quits;
-    scene.agent().survivors.leave(quit);
+    scene.agent().owner.life.survivors.leave(quit);
     let left = std::fs::read_dir(scene.scratch.path().join("kept")).unwrap().count();
     assert_eq!(left, 0);
 }
@@ -385,7 +389,7 @@ fn a_close_is_answered_by_an_agent_that_only_its_program_has_told_of_the_directo
         let (packets, end) = pair().unwrap();
         scene.agent().links.add(1, packets, None);
         scene.ends.insert(1, end);
-        let spools = spools.iter().flatten().map(ToString::to_string).collect();
+        let spools = spools.iter().flatten().cloned().collect();
         let (job, command) = (String::new(), "writer".into());
         let hello = Request::Hello { job, ranks: 1, rank: 0, command, spools };
         assert_eq!(scene.call(1, hello).0, Reply::Done);
@@ -408,9 +412,10 @@ fn a_generation_that_two_records_name_has_one_name() {
     spool.write(number + 1, &record).unwrap();
     drop(spool);
     scene.begin();
-    let generations: Vec<_> = scene.agent().own.registry.files.generations.values().collect();
+    let generations: Vec<_> =
+        scene.agent().owner.life.own.registry.files.generations.values().collect();
     assert_eq!(generations.len(), 1);
-    let names = scene.agent().own.registry.files.names.values();
+    let names = scene.agent().owner.life.own.registry.files.names.values();
     assert_eq!(names.map(|name| name.generations.len()).sum::<usize>(), 1);
 }
 
@@ -435,6 +440,6 @@ fn an_open_for_writing_of_which_its_agent_could_not_tell_loses_nothing() {
         assert_eq!(bytes, [number; LEN]);
         assert_eq!(scene.call(10, Request::Close(handle, LEN as u64)).0, Reply::Done);
         scene.agent().settle();
-        scene.agent().save();
+        scene.agent().owner.life.save();
     }
 }

@@ -3,9 +3,10 @@
 use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, State, Who};
+use crate::registry::{Ask, Options, Process, State, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -29,6 +30,8 @@ impl Scene {
         for process in processes.iter().copied() {
             let label = format!("p{process}");
             agent
+                .owner
+                .life
                 .own
                 .registry
                 .join(process, Who { job: process, ranks: 1, family: process, label });
@@ -55,7 +58,7 @@ impl Scene {
 }
 
 /// A request for the file.
-fn open(write: bool, blocking: bool) -> Request {
+pub(super) fn open(write: bool, blocking: bool) -> Request {
     let path = FILE.to_vec();
     let ask = Ask { path, write, create: write, truncate: write, ..Ask::default() };
     Request::Open { ask, read: !write, append: false, blocking, parts: false, mode: 0o600 }
@@ -64,7 +67,7 @@ fn open(write: bool, blocking: bool) -> Request {
 impl Agent {
     /// The memory of the generation that was begun last.
     fn last_area(&self) -> u64 {
-        *self.own.registry.files.generations.keys().next_back().unwrap()
+        *self.owner.life.own.registry.files.generations.keys().next_back().unwrap()
     }
 }
 
@@ -81,7 +84,7 @@ fn writers_of_a_generation_that_died_are_told_by_every_request_until_they_close_
     let ((_, one), (handle, other)) = (scene.open(1, true), scene.open(2, true));
     assert_eq!(scene.call(2, Request::Check(handle, 0)).0, Reply::Done);
     drop((one, other));
-    scene.agent.own.registry.end(1, false);
+    scene.agent.owner.life.own.registry.end(1, false);
     scene.agent.settle();
     for request in [Request::Check(handle, 0), Request::Sync(handle), Request::Close(handle, 0)] {
         let (reply, _) = scene.call(2, request.clone());
@@ -127,9 +130,9 @@ impl Scene {
 
     /// Serves nothing but results of the disk until there are no more of them.
     fn store(&mut self) {
-        while self.agent.storage.is_busy() {
+        while self.agent.owner.life.storage.is_busy() {
             std::thread::sleep(Duration::from_millis(1));
-            self.agent.storage.hear(&mut self.agent.own.registry);
+            self.agent.owner.life.storage.hear(&mut self.agent.owner.life.own.registry);
             self.agent.settle();
         }
     }
@@ -169,7 +172,9 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
     let request = Request::Unlink(name.clone(), Options::default());
     assert_eq!(scene.call(1, request).0, Reply::Done);
     scene.store();
-    let Some(Reply::Failed(_, text)) = scene.agent.storage.trouble(&name) else { panic!() };
+    let Some(Reply::Failed(_, text)) = scene.agent.owner.life.storage.trouble(&name) else {
+        panic!()
+    };
     assert!(text.contains("stored: what was stored cannot be removed"), "{text}");
 }
 
@@ -177,17 +182,18 @@ fn a_stored_file_that_cannot_be_removed_is_told_to_who_writes_it_next() {
 fn a_generation_waits_for_how_a_process_ends_that_has_closed_it() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let first = Sleeper::start();
-    scene.agent.clients.add(1, ClientProcess::of(first.number()).unwrap().0);
+    scene.agent.owner.life.clients.add(1, ClientProcess::of(first.number()).unwrap().0);
     let ((handle, one), (other_handle, other)) = (scene.open(1, true), scene.open(2, true));
     drop(one);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     first.kill();
-    while !scene.agent.clients.any_dies(&[1].into()) {
+    while !scene.agent.owner.life.clients.any_dies(&[1].into()) {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(other);
     assert_eq!(scene.call(2, Request::Close(other_handle, 0)).0, Reply::Done);
-    let state = scene.agent.own.registry.files.generations.values().map(|one| one.state).next();
+    let state =
+        scene.agent.owner.life.own.registry.files.generations.values().map(|one| one.state).next();
     assert_eq!(state, Some(State::Writing), "it is not complete");
     scene.agent.lose(1);
     let (reply, _) = scene.call(3, open(false, false));
@@ -224,11 +230,11 @@ fn what_was_closed_before_an_open_is_complete_although_the_agent_has_not_seen_th
 fn a_writer_that_died_before_an_open_has_not_begun_what_that_writes() {
     let mut scene = Scene::with(&[1, 2, 3]);
     let child = Sleeper::start();
-    scene.agent.clients.add(1, ClientProcess::of(child.number()).unwrap().0);
+    scene.agent.owner.life.clients.add(1, ClientProcess::of(child.number()).unwrap().0);
     let (_, file) = scene.open(1, true);
     drop(file);
     child.kill();
-    while scene.agent.clients.ended().is_empty() {
+    while scene.agent.owner.life.clients.ended().is_empty() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let (handle, file) = scene.open(2, true);
@@ -243,13 +249,20 @@ fn an_open_that_is_taken_back_leaves_nothing_but_what_others_wrote() {
     let (handle, file) = scene.open(1, true);
     drop(file);
     assert_eq!(scene.call(2, Request::Withdraw(handle)).0, Reply::Done, "it is another's");
-    assert_eq!(scene.agent.own.registry.files.generations.len(), 1);
+    assert_eq!(scene.agent.owner.life.own.registry.files.generations.len(), 1);
     assert_eq!(scene.call(1, Request::Withdraw(handle)).0, Reply::Done);
-    assert!(scene.agent.own.registry.files.generations.is_empty());
+    assert!(scene.agent.owner.life.own.registry.files.generations.is_empty());
     let (written, file) = scene.open(1, true);
     drop(file);
-    let copy =
-        scene.agent.own.memory.areas.open(scene.agent.last_area(), false, true, false).unwrap();
+    let copy = scene
+        .agent
+        .owner
+        .life
+        .own
+        .memory
+        .areas
+        .open(scene.agent.last_area(), false, true, false)
+        .unwrap();
     assert_eq!(scene.call(1, Request::Close(written, 0)).0, Reply::Done);
     let (again, file) = scene.open(1, true);
     drop((file, copy));
@@ -289,8 +302,8 @@ fn an_open_whose_program_is_gone_is_taken_back() {
     let mut scene = Scene::with(&[1, 2]);
     drop(scene.ends.remove(&1));
     scene.agent.serve(1, open(true, false));
-    assert!(scene.agent.own.registry.opens.is_empty());
-    assert!(scene.agent.own.registry.files.generations.is_empty());
+    assert!(scene.agent.owner.life.own.registry.opens.is_empty());
+    assert!(scene.agent.owner.life.own.registry.files.generations.is_empty());
 }
 
 #[test]
@@ -302,10 +315,11 @@ fn parts_of_a_status_are_of_one_text() {
     let label = |process: u64| format!("{process} {}", "x".repeat(300));
     let join = |scene: &mut Scene, process: u64| {
         let who = Who { job: process, ranks: 1, family: process, label: label(process) };
-        scene.agent.own.registry.join(process, who);
+        scene.agent.owner.life.own.registry.join(process, who);
     };
     (100..200).for_each(|process| join(&mut scene, process));
-    let wanted = scene.agent.status().to_string();
+    let Agent { owner, peers, lifetime, .. } = &scene.agent;
+    let wanted = status::status(owner, peers.as_ref(), lifetime).to_string();
     let mut text = Vec::new();
     while text.len() < wanted.len() {
         let (reply, _) = scene.call(1, Request::Status(text.len() as u64));
@@ -341,7 +355,7 @@ fn what_cannot_be_done_with_memory_is_told_to_who_wanted_it() {
     let mut scene = Scene::with(&[1]);
     let (_, file) = scene.open(1, true);
     let area = scene.agent.last_area();
-    scene.agent.own.memory.areas.free(area);
+    scene.agent.owner.life.own.memory.areas.free(area);
     let (reply, _) = scene.call(1, Request::Empty(FILE.to_vec()));
     assert_eq!(number(&reply), libc::ESTALE);
     drop(file);

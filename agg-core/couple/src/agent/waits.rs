@@ -2,10 +2,10 @@
 
 use super::spill;
 use crate::areas::Areas;
-use crate::registry::{Answer, Area, Ask, Handle, Path, Process, Registry};
+use crate::registry::{Answer, Ask, Path, Process, Registry};
 use aggio_base::log;
 use aggio_base::log::Level;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How often a wait is told of.
@@ -101,8 +101,6 @@ impl Waiting {
 pub(super) struct Waits {
     waits: BTreeMap<u64, Waiting>,
     told_cycle: bool,
-    /// Opens for writing by programs that have no descriptor yet.
-    promised: BTreeSet<(Area, Handle)>,
 }
 
 impl Waits {
@@ -110,21 +108,6 @@ impl Waits {
         let wait = registry.numbers.next();
         registry.waits.add(wait, waiting.process, ask);
         self.waits.insert(wait, waiting);
-    }
-
-    /// A program is about to get a descriptor by which it can write to a generation.
-    pub(super) fn promise(&mut self, area: Area, handle: Handle) {
-        self.promised.insert((area, handle));
-    }
-
-    /// It has it, or gets none.
-    pub(super) fn end_promise(&mut self, area: Area, handle: Handle) {
-        self.promised.remove(&(area, handle));
-    }
-
-    /// Whether a program is about to get a descriptor by which it can write to a generation.
-    pub(super) fn is_promised(&self, area: Area) -> bool {
-        self.promised.range((area, 0)..).next().is_some_and(|(one, _)| *one == area)
     }
 
     /// The next wait that ends now, and how.

@@ -23,7 +23,7 @@ pub(super) fn hello(variable: &dyn Fn(&str) -> Option<String>, spools: &[Directo
     let (job, ranks, rank) = job(variable, &launcher, &command).unwrap_or_default();
     let cut = |text: &str| text.chars().take(LONGEST).collect::<String>();
     let (job, command) = (cut(&job), cut(&name));
-    let spools = spools.iter().map(|spool| spool.to_string()).collect();
+    let spools = spools.to_vec();
     Request::Hello { job, ranks, rank, command, spools }
 }
 

@@ -100,11 +100,11 @@ impl<T> Hosted<T> {
         }
     }
 
-    /// All bytes have come that were written after so many opens for writing, and the node has
+    /// All bytes have come that were written by so many opens for writing, and the node has
     /// announced them under this series.
     ///
     /// # Errors
-    /// There were not so many opens.
+    /// There are not so many opens.
     pub(crate) fn end(&mut self, peer: Peer, opens: u64, series: Series) -> io::Result<()> {
         self.writers.end(peer, opens)?;
         self.located.announced(Holder { peer, area: self.area }, series);
@@ -315,10 +315,10 @@ mod tests {
         let mut hosted = Hosted::new(1);
         hosted.lend(NODE, areas.open(1, true, true, false).unwrap());
         assert!(sent(&mut hosted, &areas, 1).is_err(), "it is empty");
-        for size in [5000, 9000] {
+        for (opens, size) in [(1, 5000), (0, 9000)] {
             hosted.store(NODE, &Message::Size(1, size, true), &[]).unwrap();
             assert_eq!(sent(&mut hosted, &areas, size).unwrap(), size);
-            hosted.end(NODE, 1, Vec::new()).unwrap();
+            hosted.end(NODE, opens, Vec::new()).unwrap();
         }
         let grows = areas.open(1, true, true, false).unwrap();
         os::ftruncate(grows.as_raw_fd(), 12_000).unwrap();

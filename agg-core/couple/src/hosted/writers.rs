@@ -14,10 +14,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 struct Writer {
     /// A description that keeps the file from being complete meanwhile.
     fd: OwnedFd,
-    /// Opens of the file for writing by its programs.
+    /// Opens of the file for writing by its programs with bytes that may not have arrived.
     opens: u64,
-    /// The bytes have arrived since the last of these.
-    stored: bool,
     /// The sizes to which its copy is being cut: bytes sent before belong to the file before.
     cuts: VecDeque<u64>,
 }
@@ -36,9 +34,8 @@ pub(crate) struct Writers(BTreeMap<Peer, Writer>);
 impl Writers {
     /// A process of the node `peer` may write, by a description of its own `fd`.
     pub(crate) fn lend(&mut self, peer: Peer, fd: OwnedFd) {
-        let new = Writer { fd, opens: 0, stored: false, cuts: VecDeque::new() };
-        let writer = self.0.entry(peer).or_insert(new);
-        (writer.stored, writer.opens) = (false, writer.opens + 1);
+        let new = Writer { fd, opens: 0, cuts: VecDeque::new() };
+        self.0.entry(peer).or_insert(new).opens += 1;
     }
 
     pub(super) fn peers(&self) -> Vec<Peer> {
@@ -57,17 +54,15 @@ impl Writers {
         self.0.get_mut(&peer).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
-    /// All bytes have come that were written after so many opens for writing.
+    /// All bytes have come that were written by so many opens for writing.
     ///
     /// # Errors
-    /// There were not so many.
+    /// There are not so many.
     pub(crate) fn end(&mut self, peer: Peer, opens: u64) -> io::Result<()> {
         // A generation that is complete, or died, has no writers.
         let Some(writer) = self.0.get_mut(&peer) else { return Ok(()) };
-        if opens > writer.opens {
-            return Err(bad("it counts opens that it was not given"));
-        }
-        writer.stored = opens == writer.opens;
+        let left = writer.opens.checked_sub(opens);
+        writer.opens = left.ok_or_else(|| bad("it counts opens that it was not given"))?;
         Ok(())
     }
 
@@ -138,7 +133,7 @@ impl Writers {
     /// last one has gone.
     pub(crate) fn release(&mut self, is_open: impl Fn(Peer) -> bool) -> bool {
         let had = !self.0.is_empty();
-        self.0.retain(|peer, writer| !writer.stored || is_open(*peer));
+        self.0.retain(|peer, writer| writer.opens > 0 || is_open(*peer));
         had && self.0.is_empty()
     }
 

@@ -1,12 +1,13 @@
-//! Actions that follow from messages about replicas, and from requests of programs that use them.
+//! Actions that follow from messages of other nodes and from requests of programs.
 //!
 //! The agent carries them out in their order, each with all that follows from it.
 
-use super::{Asked, Key, Message};
+use super::{Asked, Holder, Key, Message};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Process, Series};
 use aggio_link::{Body, Peer};
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// One action.
 #[derive(Debug)]
@@ -24,16 +25,36 @@ pub(crate) enum Action {
     Wait(u64),
     /// A request of a program goes to the owner.
     Ask(Peer, Asked),
+    /// The same after the bytes that were written to a replica.
+    PushAndAsk(Key, Asked),
+    /// The owner of a replica gets all written bytes if nobody on this node can write any more.
+    Look(Key),
+    /// A process of another node, by its number there, is served.
+    AskFor { peer: Peer, process: u64, ticket: u64, request: Request },
+    /// A node that writes a generation gets a message that it acknowledges.
+    Order(Area, Peer, Message),
+    /// A node moves bytes that it keeps to a directory.
+    Spill(Holder, String),
+    /// Bytes that this node keeps for another one have moved, or the number of the error.
+    MovedKept(Key, Result<Vec<(u64, OwnedFd)>, i32>),
+    /// The next bytes of a generation of this node are requested.
+    Pull(Area),
+    /// Nobody needs the bytes with these tags any more.
+    Forget(Vec<u64>),
+    /// A generation of this node is complete, with so many bytes and this mode.
+    Complete(Area, u64, u32),
+    /// A generation of this node was given up.
+    Freed(Area),
     /// The open with this ticket gets a descriptor of the replica.
     HandOver(u64),
-    /// A program has opened a replica by the handle of another one: process, handle, generation.
-    Opened(u64, Process, u64, u64),
+    /// A program gets its handle, and the descriptor if there is one.
+    Open(Opened),
     /// The request with this ticket gets this answer.
     Fail(u64, Reply),
     /// The same for an open that the owner has counted.
     Withdraw(u64, Reply),
     /// A request of a program is served anew.
-    Serve(u64, Process, Request),
+    Serve(Asked),
     /// The open with this ticket is made anew.
     OpenAgain(u64),
     /// A replica goes on with the messages to its owner.
@@ -59,6 +80,17 @@ pub(crate) enum Action {
     Refuse(Peer, io::Error),
     /// The connection with the owner of a replica is useless.
     Broken(Key, io::Error),
+}
+
+/// An open that has succeeded.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) link: u64,
+    pub(crate) process: Process,
+    pub(crate) handle: u64,
+    pub(crate) generation: u64,
+    /// The descriptor for the program, unless it has one.
+    pub(crate) file: Option<OwnedFd>,
 }
 
 impl Action {

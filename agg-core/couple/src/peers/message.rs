@@ -1,6 +1,6 @@
 //! Messages between agents of different nodes.
 
-use crate::protocol::{Reader, Writer, bad, flags};
+use crate::protocol::{Field, Reader, Writer, fields, variants};
 use std::io;
 
 /// A process of another node.
@@ -34,12 +34,6 @@ pub(crate) struct Away {
 }
 
 impl Away {
-    fn encode(&self, out: &mut Writer) {
-        out.number(self.handle).number(self.generation);
-        out.number(self.area).number(self.size).number(self.mode.into());
-        out.byte(flags(&[self.shared, self.early, self.keeps]));
-    }
-
     /// Whether its copy gets and sends differences while it is written.
     pub(crate) fn is_renewed(&self) -> bool {
         self.shared || self.early
@@ -61,9 +55,8 @@ pub(crate) enum Message {
     Left(u64, bool),
     /// Asks for the nodes that have parts of a generation; the body has the places.
     Locate(u64),
-    /// The receiver knows all that was written to a memory that nobody on the sender's node can
-    /// write to any more, after so many opens for writing in all, and has announced its bytes to
-    /// the subscribers of this series.
+    /// The receiver knows all that was written to a memory by so many opens for writing, which
+    /// have ended, and the sender has announced its bytes to the subscribers of this series.
     Stored(u64, u64, Vec<u8>),
     /// The sender's programs have let this memory have so many bytes: more than before, or fewer if
     /// they have cut it.
@@ -150,112 +143,8 @@ impl Message {
     /// The head of its frame.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        match self {
-            Message::Join(process, who) => {
-                out.byte(0).number(*process).bytes(who.job.as_bytes());
-                out.bytes(who.family.as_bytes()).number(who.ranks.into());
-                out.bytes(who.label.as_bytes());
-            }
-            Message::Ask { process, ticket, request } => {
-                out.byte(1).number(*process).number(*ticket).bytes(request);
-            }
-            Message::Adopt { process, ticket, area, write, tells } => {
-                out.byte(2).number(*process).number(*ticket).number(*area);
-                out.byte(flags(&[*write, *tells]));
-            }
-            Message::Left(process, orderly) => {
-                out.byte(3).number(*process).byte(flags(&[*orderly]));
-            }
-            Message::Locate(area) => _ = out.byte(4).number(*area),
-            Message::Stored(area, opens, series) => {
-                out.byte(7).number(*area).number(*opens).bytes(series);
-            }
-            Message::Answer(ticket, reply) => {
-                out.byte(8).number(*ticket).bytes(reply);
-            }
-            Message::Opened(ticket, away) => {
-                away.encode(out.byte(9).number(*ticket));
-            }
-            Message::Offer(path, away) => {
-                away.encode(out.byte(25).bytes(path));
-            }
-            Message::Data(area, offset) => {
-                out.byte(10).number(*area).number(*offset);
-            }
-            Message::Free(area) => {
-                out.byte(11).number(*area);
-            }
-            Message::Cut(area, size) => {
-                out.byte(12).number(*area).number(*size);
-            }
-            Message::Caller(caller) => _ = out.byte(26).text(caller),
-            Message::Moved(ticket) => _ = out.byte(27).number(*ticket),
-            other => other.encode_shared(&mut out),
-        }
+        self.write(&mut out);
         out.0
-    }
-
-    /// The head of a message about memory that several nodes write.
-    fn encode_shared(&self, out: &mut Writer) {
-        match self {
-            Message::Share(area) => _ = out.byte(13).number(*area),
-            Message::Looked(area, size) => _ = out.byte(14).number(*area).number(*size),
-            Message::Same(area, offset) => _ = out.byte(15).number(*area).number(*offset),
-            Message::Size(area, size, cut) => {
-                out.byte(16).number(*area).number(*size).byte(flags(&[*cut]));
-            }
-            Message::Differ(area) => _ = out.byte(17).number(*area),
-            Message::Look(area) => _ = out.byte(18).number(*area),
-            Message::Renew(area, offset, len, digest) => {
-                out.byte(19).number(*area).number(*offset).number(*len);
-                out.number(digest[0]).number(digest[1]);
-            }
-            Message::Shared(area) => _ = out.byte(20).number(*area),
-            Message::IsCut(area) => _ = out.byte(21).number(*area),
-            Message::News(area) => _ = out.byte(22).number(*area),
-            Message::Memory(area, offset, len) => {
-                out.byte(23).number(*area).number(*offset).number(*len);
-            }
-            Message::Gather(area, head, from) => {
-                out.byte(24).number(*area).number(*head).number(*from);
-            }
-            Message::Keeps(area, report) => _ = out.byte(28).number(*area).number(*report),
-            Message::Where(area) => _ = out.byte(29).number(*area),
-            Message::Take { tag, owner, area } => {
-                out.byte(30).number(*tag).text(owner).number(*area);
-            }
-            Message::Kept(tag, offset) => _ = out.byte(31).number(*tag).number(*offset),
-            Message::NotKept(tag) => _ = out.byte(32).number(*tag),
-            Message::Released(area) => _ = out.byte(33).number(*area),
-            Message::Rest(area, offset, len) => {
-                out.byte(34).number(*area).number(*offset).number(*len);
-            }
-            Message::Spill(area, directory) => _ = out.byte(35).number(*area).text(directory),
-            Message::Spilled(area, error) => {
-                out.byte(36).number(*area).number(error.unsigned_abs().into());
-            }
-            other => other.encode_pushes(out),
-        }
-    }
-
-    /// The head of a message about bytes that nobody asks for.
-    fn encode_pushes(&self, out: &mut Writer) {
-        match self {
-            Message::Subscribe { owner, series, number, credit } => {
-                out.byte(37).text(owner).bytes(series).number(*number).number((*credit).into());
-            }
-            Message::Subscribed { owner, series, number, credit, after } => {
-                out.byte(38).text(owner).bytes(series).number(*number).number((*credit).into());
-                out.number(*after);
-            }
-            Message::Push { owner, series, number, area, report, tag } => {
-                out.byte(39).text(owner).bytes(series).number(*number).number(*area);
-                out.number(*report).number(*tag);
-            }
-            Message::Pushed(tag, offset) => _ = out.byte(40).number(*tag).number(*offset),
-            Message::Parts(tag, pushed) => _ = out.byte(41).number(*tag).byte(flags(&[*pushed])),
-            _ => {}
-        }
     }
 
     /// Decodes a head.
@@ -264,129 +153,56 @@ impl Message {
     /// `InvalidData` for a head that no agent of this version sends.
     pub(crate) fn decode(head: &[u8]) -> io::Result<Self> {
         let mut from = Reader(head);
-        let kind = from.byte()?;
-        let message = match kind {
-            0 => Message::Join(from.number()?, remote_process(&mut from)?),
-            1 => Message::Ask {
-                process: from.number()?,
-                ticket: from.number()?,
-                request: from.bytes()?,
-            },
-            2 => {
-                let (process, ticket, area) = (from.number()?, from.number()?, from.number()?);
-                let [write, tells] = from.flags()?;
-                Message::Adopt { process, ticket, area, write, tells }
-            }
-            3 => {
-                let (process, [orderly]) = (from.number()?, from.flags()?);
-                Message::Left(process, orderly)
-            }
-            4 => Message::Locate(from.number()?),
-            7 => Message::Stored(from.number()?, from.number()?, from.bytes()?),
-            8 => Message::Answer(from.number()?, from.bytes()?),
-            9 => Message::Opened(from.number()?, away(&mut from)?),
-            10 => Message::Data(from.number()?, from.number()?),
-            11 => Message::Free(from.number()?),
-            12 => Message::Cut(from.number()?, from.number()?),
-            13 => Message::Share(from.number()?),
-            14 => Message::Looked(from.number()?, from.number()?),
-            15 => Message::Same(from.number()?, from.number()?),
-            16 => {
-                let (area, size, [cut]) = (from.number()?, from.number()?, from.flags()?);
-                Message::Size(area, size, cut)
-            }
-            17 => Message::Differ(from.number()?),
-            18 => Message::Look(from.number()?),
-            19 => {
-                let (area, offset, len) = (from.number()?, from.number()?, from.number()?);
-                Message::Renew(area, offset, len, [from.number()?, from.number()?])
-            }
-            20 => Message::Shared(from.number()?),
-            21 => Message::IsCut(from.number()?),
-            22 => Message::News(from.number()?),
-            23 => Message::Memory(from.number()?, from.number()?, from.number()?),
-            24 => Message::Gather(from.number()?, from.number()?, from.number()?),
-            25 => Message::Offer(from.bytes()?, away(&mut from)?),
-            26 => Message::Caller(from.text()?),
-            27 => Message::Moved(from.number()?),
-            _ => return Self::decode_kept(kind, from),
-        };
-        from.end()?;
-        Ok(message)
-    }
-
-    /// Decodes the rest of a head about bytes that stay where they were written.
-    fn decode_kept(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
-        let message = match kind {
-            28 => Message::Keeps(from.number()?, from.number()?),
-            29 => Message::Where(from.number()?),
-            30 => Message::Take { tag: from.number()?, owner: from.text()?, area: from.number()? },
-            31 => Message::Kept(from.number()?, from.number()?),
-            32 => Message::NotKept(from.number()?),
-            33 => Message::Released(from.number()?),
-            34 => Message::Rest(from.number()?, from.number()?, from.number()?),
-            35 => Message::Spill(from.number()?, from.text()?),
-            36 => {
-                let (area, error) = (from.number()?, i32::try_from(from.number()?));
-                Message::Spilled(area, error.map_err(|_| bad("no error has this number"))?)
-            }
-            _ => return Self::decode_pushes(kind, from),
-        };
-        from.end()?;
-        Ok(message)
-    }
-
-    /// Decodes the rest of a head about bytes that nobody asks for.
-    fn decode_pushes(kind: u8, mut from: Reader<'_>) -> io::Result<Self> {
-        let message = match kind {
-            37 => Message::Subscribe {
-                owner: from.text()?,
-                series: from.bytes()?,
-                number: from.number()?,
-                credit: small(from.number()?)?,
-            },
-            38 => Message::Subscribed {
-                owner: from.text()?,
-                series: from.bytes()?,
-                number: from.number()?,
-                credit: small(from.number()?)?,
-                after: from.number()?,
-            },
-            39 => Message::Push {
-                owner: from.text()?,
-                series: from.bytes()?,
-                number: from.number()?,
-                area: from.number()?,
-                report: from.number()?,
-                tag: from.number()?,
-            },
-            40 => Message::Pushed(from.number()?, from.number()?),
-            41 => {
-                let (tag, [pushed]) = (from.number()?, from.flags()?);
-                Message::Parts(tag, pushed)
-            }
-            _ => return Err(bad("it is of no known kind")),
-        };
+        let message = Self::read(&mut from)?;
         from.end()?;
         Ok(message)
     }
 }
 
-fn small(number: u64) -> io::Result<u32> {
-    u32::try_from(number).map_err(|_| bad("a number is too large"))
-}
-
-fn remote_process(from: &mut Reader<'_>) -> io::Result<RemoteProcess> {
-    let (job, family) = (from.text()?, from.text()?);
-    Ok(RemoteProcess { job, family, ranks: small(from.number()?)?, label: from.text()? })
-}
-
-fn away(from: &mut Reader<'_>) -> io::Result<Away> {
-    let (handle, generation) = (from.number()?, from.number()?);
-    let (area, size, mode) = (from.number()?, from.number()?, small(from.number()?)?);
-    let [shared, early, keeps] = from.flags()?;
-    Ok(Away { handle, generation, area, size, mode, shared, early, keeps })
-}
+fields!(RemoteProcess { job, family, ranks, label });
+fields!(Away { handle, generation, area, size, mode, shared, early, keeps });
+variants!(Message {
+    0 Join(process, who),
+    1 Ask { process, ticket, request },
+    2 Adopt { process, ticket, area, write, tells },
+    3 Left(process, orderly),
+    4 Locate(area),
+    5 Caller(caller),
+    6 Moved(ticket),
+    7 Stored(area, opens, series),
+    8 Answer(ticket, reply),
+    9 Opened(ticket, away),
+    10 Data(area, offset),
+    11 Free(area),
+    12 Cut(area, size),
+    13 Share(area),
+    14 Looked(area, size),
+    15 Same(area, offset),
+    16 Size(area, size, cut),
+    17 Differ(area),
+    18 Look(area),
+    19 Renew(area, offset, len, digest),
+    20 Shared(area),
+    21 IsCut(area),
+    22 News(area),
+    23 Memory(area, offset, len),
+    24 Gather(area, head, start),
+    25 Offer(path, away),
+    26 Keeps(area, report),
+    27 Where(area),
+    28 Take { tag, owner, area },
+    29 Kept(tag, offset),
+    30 NotKept(tag),
+    31 Released(area),
+    32 Rest(area, offset, len),
+    33 Spill(area, directory),
+    34 Spilled(area, error),
+    35 Subscribe { owner, series, number, credit },
+    36 Subscribed { owner, series, number, credit, after },
+    37 Push { owner, series, number, area, report, tag },
+    38 Pushed(tag, offset),
+    39 Parts(tag, pushed),
+});
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! The nodes of readers fetch each byte from the node that has it.
 
 mod action;
+mod asking;
 mod batches;
 pub(crate) mod differences;
 mod directory;
@@ -31,7 +32,7 @@ mod subscriptions;
 mod takes;
 pub(crate) mod twin;
 
-pub(crate) use action::{Action, Agents};
+pub(crate) use action::{Action, Agents, Opened};
 pub(crate) use directory::{Instance, Owner, shown};
 use guests::Guests;
 use kept::Keeps;
@@ -46,7 +47,7 @@ pub(crate) use opens::{AWAY, Held};
 pub(crate) use pieces::UNIT;
 use replicas::agree;
 pub(crate) use replicas::{Replica, Replicas, Wanting};
-pub(crate) use replication::{Answered, Host, Replication};
+pub(crate) use replication::{Host, Replication};
 use requests::Requests;
 pub(crate) use requests::Ticket;
 pub(crate) use shared::{Asked, Step, Then, Wants};
@@ -61,13 +62,12 @@ use crate::client::Stat;
 use crate::huge::Pages;
 use crate::place::Place;
 use crate::protocol::{Reply, Request, bad};
-use crate::registry::{Area, Path, Process};
+use crate::registry::{Area, Path, Process, series};
 use aggio_base::Extent;
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::{Body, Event, Peer, Received};
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
 
 /// The owner of a generation, and its number of the memory.
 pub(crate) type Key = (Peer, u64);
@@ -98,17 +98,6 @@ pub(crate) enum Kept {
     Here(Vec<Extent>),
     /// The owner gets them.
     No(Vec<Extent>),
-}
-
-/// A replica for the open of a program.
-#[derive(Debug)]
-pub(crate) struct Handed {
-    pub(crate) link: u64,
-    pub(crate) process: Process,
-    pub(crate) handle: u64,
-    pub(crate) generation: u64,
-    /// The descriptor for the program.
-    pub(crate) file: io::Result<OwnedFd>,
 }
 
 /// All that an agent has of others.
@@ -185,6 +174,7 @@ impl Peers {
                 return Ok(self.answered(peer, ticket, &Reply::decode(&reply)?, pages));
             }
             Message::Opened(ticket, away) => return self.opened(peer, (ticket, away), map, pages),
+            Message::Moved(ticket) => return Ok(self.moved(peer, ticket)),
             Message::Subscribe { owner, series, number, credit } => {
                 let places = differences::extents(map)?;
                 if places.len() > PLACES {
@@ -217,7 +207,7 @@ impl Peers {
     ) -> Vec<Action> {
         let waits = matches!(reply, Reply::Waits(_));
         let Some(kept) = self.requests.answered(peer, ticket, waits) else { return Vec::new() };
-        let (link, process, writes) = (kept.link, kept.process, kept.access.1);
+        let (Asked { link, process, request }, writes) = (kept.asked, kept.access.1);
         let replicas = &mut self.replication.replicas;
         match (reply, kept.opened) {
             (Reply::Opened(theirs, generation), Some(away)) => {
@@ -227,15 +217,13 @@ impl Peers {
                     // Those that opened it know whether written bytes stay here.
                     replica.is_written_by(process, kept.parts);
                 }
-                vec![Action::Opened(link, process, handle, *generation)]
+                let generation = *generation;
+                vec![Action::Open(Opened { link, process, handle, generation, file: None })]
             }
-            (Reply::Records(_), None) => match Request::decode(&kept.request) {
-                Ok(request) => {
-                    let asked = Asked { link, process, request };
-                    vec![self.replication.hear_records(peer, asked, reply)]
-                }
-                Err(_) => vec![Action::Reply(link, reply.clone())],
-            },
+            (Reply::Records(_), None) => {
+                let asked = Asked { link, process, request };
+                vec![self.replication.hear_records(peer, asked, reply)]
+            }
             (Reply::Stat(Some(stat)), None) => {
                 let stat = self.described((peer, stat.area), &kept.path, *stat, pages);
                 vec![Action::Reply(link, Reply::Stat(Some(stat)))]
@@ -293,14 +281,19 @@ impl Peers {
         }
         let spare = pages.file(replicas.expected(&kept.path, &away));
         if let Err(error) = replicas.make(key, &kept.path, &away, spare) {
-            actions.push(Action::Fail(ticket, Reply::from(&error)));
+            if writes {
+                // The owner does not wait for bytes of this open.
+                let none = Message::Stored(away.area, 1, series(&kept.path));
+                actions.push(Action::Say(peer, none, Body::None));
+            }
+            actions.push(Action::Withdraw(ticket, Reply::from(&error)));
             return Ok(actions);
         }
         if let Some(replica) = replicas.get_mut(key) {
             map.into_iter().for_each(|map| _ = replica.incoming.sources.note(map));
             replica.offered = false;
             if writes {
-                replica.is_written_by(kept.process, away.keeps && kept.parts);
+                replica.is_written_by(kept.asked.process, away.keeps && kept.parts);
             }
             if replica.shared.is_some() {
                 let size = (kept.parts && writes).then_some(away.size);
@@ -319,30 +312,32 @@ impl Peers {
         Ok(actions)
     }
 
-    /// The open with this ticket gets its replica.
-    pub(crate) fn hand_over(&mut self, ticket: u64) -> Option<Handed> {
-        let kept = self.requests.take(ticket)?;
-        let (away, process, link) = (kept.opened?, kept.process, kept.link);
-        let (key, replicas) = ((kept.peer, away.area), &mut self.replication.replicas);
-        let file = replicas.open(key, kept.access);
-        let writes = kept.access.1;
-        let handle = replicas.keep(Held { theirs: away.handle, key, process, writes });
-        Some(Handed { link, process, handle, generation: away.generation, file })
+    /// An agent that was asked does not own the name any more: its new owner is asked.
+    fn moved(&mut self, peer: Peer, ticket: u64) -> Vec<Action> {
+        if self.requests.of(peer, ticket).is_none() {
+            return Vec::new();
+        }
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        self.nodes.forget_owner(&kept.path);
+        if let Request::Rename(_, to, _) = &kept.asked.request {
+            self.nodes.forget_owner(to);
+        }
+        vec![Action::Serve(kept.asked)]
     }
 
     /// The request with this ticket fails.
     pub(crate) fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
         let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
-        self.answer(kept.link, reply)
+        self.answer(kept.asked.link, reply)
     }
 
     /// The open with this ticket fails, which the owner counts.
     pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
         let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
-        let mut actions = vec![Action::Reply(kept.link, reply)];
+        let mut actions = vec![Action::Reply(kept.asked.link, reply)];
         if let Some(away) = kept.opened {
             let request = Request::Withdraw(away.handle);
-            actions.push(Action::ask(kept.peer, 0, kept.process, request));
+            actions.push(Action::ask(kept.peer, 0, kept.asked.process, request));
         }
         actions
     }
@@ -352,13 +347,13 @@ impl Peers {
     pub(crate) fn open_again(&mut self, ticket: u64) -> Vec<Action> {
         let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
         let Some(away) = kept.opened else { return Vec::new() };
-        let (owner, link, process) = (kept.peer, kept.link, kept.process);
-        match Request::decode(&kept.request) {
-            Ok(request) if !kept.access.1 => vec![
+        let (owner, link, process) = (kept.peer, kept.asked.link, kept.asked.process);
+        match kept.access.1 {
+            true => vec![Action::ask(owner, link, process, Request::Check(away.handle, 0))],
+            false => vec![
                 Action::ask(owner, 0, process, Request::Withdraw(away.handle)),
-                Action::Serve(link, process, request),
+                Action::Serve(kept.asked),
             ],
-            _ => vec![Action::ask(owner, link, process, Request::Check(away.handle, 0))],
         }
     }
 
@@ -412,28 +407,29 @@ impl Peers {
         let (unsaved, mut actions) = self.replication.lose_owner(peer, &text);
         for (kept, closes) in self.requests.lose(peer) {
             let failed = Reply::Failed(libc::EIO, text.clone());
-            let reply = match Request::decode(&kept.request) {
+            let asked = kept.asked;
+            let reply = match asked.request {
                 // It owns no files any more.
-                Ok(Request::List(..)) => {
-                    if self.requests.lists(kept.link) {
+                Request::List(..) => {
+                    if self.requests.lists(asked.link) {
                         let none = Reply::Names(Vec::new(), false);
-                        actions.extend(self.answer(kept.link, none));
+                        actions.extend(self.answer(asked.link, none));
                     }
                     continue;
                 }
-                Ok(request) if never => {
-                    actions.push(Action::Serve(kept.link, kept.process, request));
+                _ if never => {
+                    actions.push(Action::Serve(asked));
                     continue;
                 }
                 // Whether the owner got the written bytes is not known.
-                Ok(Request::Close(..)) if closes => failed,
-                Ok(Request::Close(..) | Request::Check(..)) if !unsaved => Reply::Done,
+                Request::Close(..) if closes => failed,
+                Request::Close(..) | Request::Check(..) if !unsaved => Reply::Done,
                 _ => {
-                    self.losses.forget(kept.process);
+                    self.losses.forget(asked.process);
                     failed
                 }
             };
-            actions.push(Action::Reply(kept.link, reply));
+            actions.push(Action::Reply(asked.link, reply));
         }
         actions
     }

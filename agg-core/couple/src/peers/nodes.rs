@@ -3,7 +3,7 @@
 
 use super::batches::{Batch, Parts};
 use super::directory::Directory;
-use super::{Agents, Holder, Instance, Message, Owner};
+use super::{Agents, Instance, Message, Owner};
 use crate::place::Place;
 use crate::protocol::{Request, bad};
 use crate::registry::Path;
@@ -335,14 +335,6 @@ impl Nodes {
     /// The owner of a name is to be looked up anew.
     pub(crate) fn forget_owner(&mut self, path: &[u8]) {
         self.owners.remove(path);
-    }
-
-    /// Lets nodes free bytes that no generation has any more.
-    pub(crate) fn release(&mut self, holders: &[Holder]) {
-        for holder in holders {
-            // A node that is gone keeps nothing.
-            let _ = self.say(holder.peer, &Message::Released(holder.area), Body::None);
-        }
     }
 
     /// The node of an agent that this one has connected to.

@@ -107,6 +107,15 @@ impl Replicas {
         self.all.iter().filter(|(_, copy)| is_it(copy)).map(|(key, _)| *key).collect()
     }
 
+    /// A replica was looked at so often after a description that could write was closed: it may
+    /// have been found open although it is not, so that it is looked at again, but not more often
+    /// than `most` times.
+    pub(crate) fn look_again(&mut self, key: Key, looks: u32, most: u32) {
+        if looks < most && self.get(key).is_some_and(|replica| replica.writing.dirty) {
+            self.closing.insert(key, looks + 1);
+        }
+    }
+
     /// The copies that were written.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = (&Key, &Replica)> {
         self.all.iter().filter(|(_, copy)| copy.writing.dirty)
@@ -280,11 +289,6 @@ impl Replicas {
     /// A process has ended, and with it its opens.
     pub(crate) fn leave(&mut self, process: Process) {
         self.opens.leave(process).into_iter().for_each(|key| self.close(key));
-    }
-
-    /// Whether several nodes write it.
-    pub(crate) fn is_shared(&self, key: Key) -> bool {
-        self.all.get(&key).is_some_and(|replica| replica.shared.is_some())
     }
 
     /// Whether programs of this node have written to it, and none can write any more.

@@ -1,6 +1,6 @@
 //! Requests of programs of this node that other nodes have not answered.
 
-use super::{Away, Key, Listing};
+use super::{Asked, Away, Key, Listing, RemoteProcess};
 use crate::protocol::{Reply, Request};
 use crate::registry::{Path, Process};
 use aggio_link::Peer;
@@ -10,11 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     pub(crate) peer: Peer,
-    /// The connection of the program that asked.
-    pub(crate) link: u64,
-    pub(crate) process: Process,
-    /// The request, so that it can be made again.
-    pub(crate) request: Vec<u8>,
+    pub(crate) asked: Asked,
     pub(crate) path: Path,
     pub(crate) access: (bool, bool, bool),
     /// The program fetches the bytes that it reads.
@@ -27,7 +23,7 @@ impl Ticket {
     /// Whether its program gets a descriptor by which it can write to a replica, as soon as that
     /// has its bytes.
     fn promises(&self, (peer, area): Key) -> bool {
-        let is_open = self.access.1 && !self.request.is_empty();
+        let is_open = self.access.1 && matches!(self.asked.request, Request::Open { .. });
         is_open && self.peer == peer && self.opened.is_some_and(|away| away.area == area)
     }
 }
@@ -36,6 +32,9 @@ impl Ticket {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     tickets: BTreeMap<u64, Ticket>,
+    last: u64,
+    /// The processes of this node as other nodes are told of them.
+    known: BTreeMap<Process, RemoteProcess>,
     /// Processes of this node that owners know.
     joined: BTreeSet<(Peer, Process)>,
     /// Opens for writing that were closed, by the owner's handles, until the owner has answered.
@@ -49,9 +48,16 @@ impl Requests {
         self.tickets.is_empty()
     }
 
-    /// An owner gets a request of a process. Returns whether it is the first one.
-    pub(crate) fn join(&mut self, peer: Peer, process: Process) -> bool {
-        self.joined.insert((peer, process))
+    /// A process of this node may ask.
+    pub(crate) fn know(&mut self, process: Process, as_told: RemoteProcess) {
+        self.known.insert(process, as_told);
+    }
+
+    /// An owner gets a request of a process. Returns what it is to be told of it before; `None` if
+    /// the process has ended.
+    pub(crate) fn join(&mut self, peer: Peer, process: Process) -> Option<Option<RemoteProcess>> {
+        let known = self.known.get(&process)?;
+        Some(self.joined.insert((peer, process)).then(|| known.clone()))
     }
 
     /// Whether a process of this node has asked an owner.
@@ -69,11 +75,15 @@ impl Requests {
         let own = self.joined.iter().filter(|(_, one)| *one == process);
         let owners = own.map(|(peer, _)| *peer).collect();
         self.joined.retain(|(_, one)| *one != process);
+        self.known.remove(&process);
         owners
     }
 
-    pub(crate) fn add(&mut self, number: u64, ticket: Ticket) {
-        self.tickets.insert(number, ticket);
+    /// A request is sent. Returns its number.
+    pub(crate) fn add(&mut self, ticket: Ticket) -> u64 {
+        self.last += 1;
+        self.tickets.insert(self.last, ticket);
+        self.last
     }
 
     /// The request with this ticket, if `peer` was asked.
@@ -90,7 +100,7 @@ impl Requests {
         let ticket = self.of(peer, number)?.clone();
         if !waits {
             self.tickets.remove(&number);
-            if let Ok(Request::Close(theirs, _)) = Request::decode(&ticket.request) {
+            if let Request::Close(theirs, _) = ticket.asked.request {
                 self.unanswered.remove(&(peer, theirs));
             }
         }
@@ -104,9 +114,9 @@ impl Requests {
 
     /// The opens of a connection that no node has answered: tickets, nodes and processes.
     pub(crate) fn unopened(&self, link: u64) -> Vec<(u64, Peer, Process)> {
-        let is_it = |ticket: &Ticket| ticket.link == link && ticket.opened.is_none();
+        let is_it = |ticket: &Ticket| ticket.asked.link == link && ticket.opened.is_none();
         let waiting = self.tickets.iter().filter(|(_, ticket)| is_it(ticket));
-        waiting.map(|(number, ticket)| (*number, ticket.peer, ticket.process)).collect()
+        waiting.map(|(number, ticket)| (*number, ticket.peer, ticket.asked.process)).collect()
     }
 
     /// Whether a program is about to get a descriptor by which it can write to a replica.
@@ -129,8 +139,8 @@ impl Requests {
             self.tickets.iter().filter(|(_, one)| one.peer == peer).map(|(one, _)| *one).collect();
         let mut lost = Vec::new();
         for ticket in all.into_iter().filter_map(|number| self.tickets.remove(&number)) {
-            let closes = match Request::decode(&ticket.request) {
-                Ok(Request::Close(theirs, _)) => self.unanswered.contains(&(peer, theirs)),
+            let closes = match ticket.asked.request {
+                Request::Close(theirs, _) => self.unanswered.contains(&(peer, theirs)),
                 _ => false,
             };
             lost.push((ticket, closes));
@@ -168,17 +178,22 @@ mod tests {
 
     const OWNER: Peer = Peer(1);
 
-    fn ticket(link: u64, request: &Request) -> Ticket {
-        let (request, path, access) = (request.encode(), Vec::new(), (false, false, false));
-        Ticket { peer: OWNER, link, process: 7, request, path, access, parts: false, opened: None }
+    fn ticket(link: u64, request: Request) -> Ticket {
+        let (asked, access) = (Asked { link, process: 7, request }, (false, false, false));
+        Ticket { peer: OWNER, asked, path: Vec::new(), access, parts: false, opened: None }
+    }
+
+    fn process() -> RemoteProcess {
+        let (job, family, label) = (String::new(), String::new(), String::new());
+        RemoteProcess { job, family, ranks: 1, label }
     }
 
     #[test]
     fn a_request_is_answered_by_the_node_that_was_asked() {
         let mut requests = Requests::default();
-        requests.add(1, ticket(5, &Request::Sync(9)));
+        assert_eq!(requests.add(ticket(5, Request::Sync(9))), 1);
         assert!(requests.answered(Peer(2), 1, false).is_none());
-        assert!(requests.answered(OWNER, 1, true).is_some_and(|ticket| ticket.link == 5));
+        assert!(requests.answered(OWNER, 1, true).is_some_and(|ticket| ticket.asked.link == 5));
         assert_eq!(requests.unopened(5), [(1, OWNER, 7)]);
         assert!(requests.answered(OWNER, 1, false).is_some() && requests.are_none());
     }
@@ -186,14 +201,17 @@ mod tests {
     #[test]
     fn closes_that_an_owner_has_not_answered_are_those_of_writers() {
         let mut requests = Requests::default();
-        assert!(requests.join(OWNER, 7) && !requests.join(OWNER, 7));
+        assert_eq!(requests.join(OWNER, 7), None, "it has ended, or has not named itself");
+        requests.know(7, process());
+        assert_eq!(requests.join(OWNER, 7), Some(Some(process())));
+        assert_eq!(requests.join(OWNER, 7), Some(None));
         for (number, theirs) in [(1, 11), (2, 12)] {
-            requests.add(number, ticket(number, &Request::Close(theirs, 0)));
+            requests.add(ticket(number, Request::Close(theirs, 0)));
         }
         requests.closes(OWNER, 11);
         assert!(requests.lose(Peer(2)).is_empty());
         let lost: Vec<_> =
-            requests.lose(OWNER).into_iter().map(|(one, is)| (one.link, is)).collect();
+            requests.lose(OWNER).into_iter().map(|(one, is)| (one.asked.link, is)).collect();
         assert_eq!(lost, [(1, true), (2, false)]);
         assert_eq!(requests.leave(7), [OWNER]);
         assert!(requests.owners().is_empty());

@@ -20,9 +20,10 @@ use renewal::Renewal;
 /// Pieces that are asked for at a time.
 const WINDOW: usize = 8;
 
-/// A request of a program that goes to the owner.
-#[derive(Debug)]
+/// A request of a program.
+#[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// The connection of the program.
     pub(crate) link: u64,
     pub(crate) process: Process,
     pub(crate) request: Request,

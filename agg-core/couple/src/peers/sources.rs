@@ -3,7 +3,7 @@
 
 use super::differences::extent;
 use super::gaps;
-use crate::protocol::{Reader, Writer, bad, flags};
+use crate::protocol::{Field, Reader, Writer, bad, fields};
 use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_base::overlay::Overlay;
@@ -42,15 +42,14 @@ pub(crate) struct Where {
     pub(crate) parts: Vec<(Extent, Option<usize>)>,
 }
 
+fields!(Source { words, area, report, announced });
+
 impl Where {
     /// The body of a message.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (mut out, mut last) = (Writer::default(), 0);
-        out.byte(flags(&[self.announced]));
-        out.list(&self.nodes, |out, node| {
-            out.text(&node.words).number(node.area).number(node.report);
-            out.byte(flags(&[node.announced]));
-        });
+        self.announced.write(&mut out);
+        self.nodes.write(&mut out);
         for (part, node) in &self.parts {
             out.short(part.offset - last).short(part.len);
             out.short(node.map_or(0, |node| node as u64 + 1));
@@ -65,13 +64,7 @@ impl Where {
     /// `InvalidData` for a body that no agent of this version sends.
     pub(crate) fn decode(body: &[u8]) -> io::Result<Self> {
         let mut from = Reader(body);
-        let node = |from: &mut Reader<'_>| {
-            let (words, area, report) = (from.text()?, from.number()?, from.number()?);
-            let [announced] = from.flags()?;
-            Ok(Source { words, area, report, announced })
-        };
-        let [announced] = from.flags()?;
-        let nodes = from.list(node)?;
+        let (announced, nodes): (_, Vec<Source>) = Field::read(&mut from)?;
         let (mut parts, mut last) = (Vec::new(), 0);
         while !from.0.is_empty() {
             let part = extent(&mut from, last)?;

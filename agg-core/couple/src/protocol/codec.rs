@@ -1,5 +1,6 @@
 //! Numbers and texts in messages: little-endian, lengths in front, nothing beyond the message.
 
+use aggio_base::Extent;
 use std::io;
 
 /// A message that is being made.
@@ -109,25 +110,182 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| each(self)).collect()
     }
 
-    /// Several yes or no, the first one the lowest bit.
-    pub(crate) fn flags<const N: usize>(&mut self) -> io::Result<[bool; N]> {
-        let byte = self.byte()?;
-        if u32::from(byte) >> N != 0 {
-            return Err(bad("it has unknown flags"));
-        }
-        Ok(std::array::from_fn(|bit| byte >> bit & 1 == 1))
-    }
-
     /// Refuses bytes that nobody has read.
     pub(crate) fn end(&self) -> io::Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(bad("it is too long")) }
     }
 }
 
-/// The byte of several yes or no.
-pub(crate) fn flags(values: &[bool]) -> u8 {
-    values.iter().enumerate().fold(0, |byte, (bit, value)| byte | u8::from(*value) << bit)
+/// A value in a message.
+pub(crate) trait Field: Sized {
+    fn write(&self, out: &mut Writer);
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// `InvalidData` for bytes that [`write`](Self::write) does not make.
+    fn read(from: &mut Reader<'_>) -> io::Result<Self>;
 }
+
+impl Field for bool {
+    fn write(&self, out: &mut Writer) {
+        out.byte((*self).into());
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        match from.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(bad("it is neither yes nor no")),
+        }
+    }
+}
+
+/// Values that are written as a number.
+macro_rules! numbers {
+    ($($type:ty: $to:expr, $from:expr;)*) => {$(
+        impl Field for $type {
+            fn write(&self, out: &mut Writer) {
+                out.number($to(*self));
+            }
+
+            fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+                $from(from.number()?).map_err(|_| bad("a number is too large"))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    u64: u64::from, u64::try_from;
+    u32: u64::from, u32::try_from;
+    i64: i64::cast_unsigned, |number: u64| Ok::<_, ()>(number.cast_signed());
+    // The number of an error.
+    i32: |number: i32| u64::from(number.unsigned_abs()), i32::try_from;
+}
+
+/// Values that are written as bytes.
+macro_rules! texts {
+    ($($type:ty: $read:ident;)*) => {$(
+        impl Field for $type {
+            fn write(&self, out: &mut Writer) {
+                out.bytes(self.as_ref());
+            }
+
+            fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+                from.$read().map(Into::into)
+            }
+        }
+    )*};
+}
+
+texts! {
+    Vec<u8>: bytes;
+    String: text;
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn write(&self, out: &mut Writer) {
+        out.list(self, |out, one| one.write(out));
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        from.list(T::read)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn write(&self, out: &mut Writer) {
+        self.is_some().write(out);
+        self.iter().for_each(|one| one.write(out));
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        if bool::read(from)? { T::read(from).map(Some) } else { Ok(None) }
+    }
+}
+
+impl<T: Field, U: Field> Field for (T, U) {
+    fn write(&self, out: &mut Writer) {
+        self.0.write(out);
+        self.1.write(out);
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        Ok((T::read(from)?, U::read(from)?))
+    }
+}
+
+impl<T: Field + Copy + Default, const N: usize> Field for [T; N] {
+    fn write(&self, out: &mut Writer) {
+        self.iter().for_each(|one| one.write(out));
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        let mut all = [T::default(); N];
+        all.iter_mut().try_for_each(|one| T::read(from).map(|read| *one = read))?;
+        Ok(all)
+    }
+}
+
+impl Field for Extent {
+    fn write(&self, out: &mut Writer) {
+        out.number(self.offset).number(self.len);
+    }
+
+    fn read(from: &mut Reader<'_>) -> io::Result<Self> {
+        let (offset, len) = (from.number()?, from.number()?);
+        let extent = Extent::new(offset, len);
+        if extent.len == len { Ok(extent) } else { Err(bad("a range is longer than any file")) }
+    }
+}
+
+/// A structure is written field after field, in this order.
+macro_rules! fields {
+    ($type:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::protocol::Field for $type {
+            fn write(&self, out: &mut $crate::protocol::Writer) {
+                $(self.$field.write(out);)*
+            }
+
+            fn read(from: &mut $crate::protocol::Reader<'_>) -> std::io::Result<Self> {
+                Ok(Self { $($field: $crate::protocol::Field::read(from)?),* })
+            }
+        }
+    };
+}
+
+/// A variant is written as its number, and its values in their order.
+macro_rules! variants {
+    ($type:ident {
+        $($number:literal $variant:ident $(($($value:ident),*))? $({ $($field:ident),* })?,)*
+    }) => {
+        impl $crate::protocol::Field for $type {
+            fn write(&self, out: &mut $crate::protocol::Writer) {
+                match self {
+                    $(Self::$variant $(($($value),*))? $({ $($field),* })? => {
+                        out.byte($number);
+                        $($($value.write(out);)*)?
+                        $($($field.write(out);)*)?
+                    })*
+                }
+            }
+
+            fn read(from: &mut $crate::protocol::Reader<'_>) -> std::io::Result<Self> {
+                Ok(match from.byte()? {
+                    $($number => {
+                        $($(let $value = $crate::protocol::Field::read(from)?;)*)?
+                        $($(let $field = $crate::protocol::Field::read(from)?;)*)?
+                        Self::$variant $(($($value),*))? $({ $($field),* })?
+                    })*
+                    _ => return Err($crate::protocol::bad("it is of no known kind")),
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use {fields, variants};
 
 pub(crate) fn bad(why: &str) -> io::Error {
     let text = format!("a message of the agent's protocol is malformed: {why}");

@@ -8,10 +8,9 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-use crate::registry::{Ask, Options};
+use crate::registry::{Ask, Directory, Options};
 use aggio_base::Extent;
-pub(crate) use codec::{Reader, Writer, bad, flags};
-pub(crate) use options::{read_options, write_options};
+pub(crate) use codec::{Field, Reader, Writer, bad, fields, variants};
 use std::io;
 
 pub(crate) use reply::Reply;
@@ -21,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, address, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// Begins every message: a mark, and the version of the protocol.
-const BEGINNING: [u8; 4] = *b"AGC\x0c";
+const BEGINNING: [u8; 4] = *b"AGC\x0d";
 
 /// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(crate) enum Request {
         /// The name of the process in messages.
         command: String,
         /// Directories of its rules that have generations which survive agents.
-        spools: Vec<String>,
+        spools: Vec<Directory>,
     },
     /// [`super::Client::open`]
     Open {
@@ -128,60 +127,28 @@ impl Request {
         }
     }
 
+    /// The open file that the request is about.
+    pub(crate) fn handle(&self) -> Option<u64> {
+        match self {
+            Request::Close(handle, _)
+            | Request::Check(handle, _)
+            | Request::Sync(handle)
+            | Request::Renew(handle)
+            | Request::Resize(handle, _)
+            | Request::Announce(handle, _)
+            | Request::Records(handle, _)
+            | Request::Withdraw(handle)
+            | Request::Spoil(handle)
+            | Request::ChildLost(handle)
+            | Request::Wrote(handle, _)
+            | Request::Fetch(handle, ..) => Some(*handle),
+            _ => None,
+        }
+    }
+
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Writer(BEGINNING.to_vec());
-        match self {
-            Request::Hello { job, ranks, rank, command, spools } => {
-                out.byte(0).bytes(job.as_bytes()).number(u64::from(*ranks));
-                out.number(u64::from(*rank)).bytes(command.as_bytes());
-                out.list(spools, |out, spool| _ = out.text(spool));
-            }
-            Request::Open { ask, read, append, blocking, parts, mode } => {
-                let how = [ask.write, ask.create, ask.exclusive, ask.truncate];
-                out.byte(1).bytes(&ask.path).byte(flags(&how));
-                let how = [*read, *append, *blocking, ask.view, *parts];
-                out.byte(flags(&how)).number(u64::from(*mode));
-                out.number(ask.key);
-                write_options(&mut out, &ask.options);
-            }
-            Request::Adopt(device, inode, how, key) => {
-                _ = out.byte(2).number(*device).number(*inode).byte(flags(how)).number(*key)
-            }
-            Request::Close(handle, moved) => _ = out.byte(3).number(*handle).number(*moved),
-            Request::Sync(handle) => _ = out.byte(4).number(*handle),
-            Request::Empty(path) => _ = out.byte(5).bytes(path),
-            Request::Unlink(path, options) => write_options(out.byte(6).bytes(path), options),
-            Request::Rename(from, to, options) => {
-                write_options(out.byte(7).bytes(from).bytes(to), options);
-            }
-            Request::Stat(path, options) => write_options(out.byte(8).bytes(path), options),
-            Request::List(dir, after, view) => {
-                _ = out.byte(9).bytes(dir).bytes(after).byte(flags(&[*view]))
-            }
-            Request::Goodbye => _ = out.byte(10),
-            Request::Status(from) => _ = out.byte(11).number(*from),
-            Request::Drop(path) => _ = out.byte(12).bytes(path),
-            Request::Quit => _ = out.byte(13),
-            Request::Check(handle, moved) => _ = out.byte(14).number(*handle).number(*moved),
-            Request::Withdraw(handle) => _ = out.byte(15).number(*handle),
-            Request::Cancel => _ = out.byte(16),
-            Request::Announce(handle, before) => {
-                _ = out.byte(18).number(*handle).byte(*before as u8)
-            }
-            Request::Spoil(handle) => _ = out.byte(19).number(*handle),
-            Request::Renew(handle) => _ = out.byte(20).number(*handle),
-            Request::Resize(handle, size) => _ = out.byte(21).number(*handle).number(*size),
-            Request::ChildLost(handle) => _ = out.byte(22).number(*handle),
-            Request::Wrote(handle, extents) => {
-                write_extents(out.byte(24).number(*handle), extents);
-            }
-            Request::Fetch(handle, extents, ahead) => {
-                write_extents(out.byte(23).number(*handle).number(*ahead), extents);
-            }
-            Request::Records(handle, told) => _ = out.byte(17).number(*handle).number(*told),
-        }
-        out.0
+        encode(self)
     }
 
     /// Whether it may be sent again to another agent, if the outcome of the first is unknown.
@@ -226,87 +193,53 @@ impl Request {
     /// # Errors
     /// `InvalidData` for a message that no program of this version sends.
     pub(crate) fn decode(message: &[u8]) -> io::Result<Self> {
-        let mut from = Reader(body(message)?);
-        let small = |number: u64| u32::try_from(number).map_err(|_| bad("a number is too large"));
-        let request = match from.byte()? {
-            0 => Request::Hello {
-                job: from.text()?,
-                ranks: small(from.number()?)?,
-                rank: small(from.number()?)?,
-                command: from.text()?,
-                spools: from.list(directory)?,
-            },
-            1 => open(&mut from)?,
-            2 => {
-                let (device, inode, how) = (from.number()?, from.number()?, from.flags()?);
-                Request::Adopt(device, inode, how, from.number()?)
-            }
-            3 => Request::Close(from.number()?, from.number()?),
-            4 => Request::Sync(from.number()?),
-            5 => Request::Empty(from.bytes()?),
-            6 => Request::Unlink(from.bytes()?, read_options(&mut from)?),
-            7 => Request::Rename(from.bytes()?, from.bytes()?, read_options(&mut from)?),
-            8 => Request::Stat(from.bytes()?, read_options(&mut from)?),
-            9 => {
-                let (dir, after, [view]) = (from.bytes()?, from.bytes()?, from.flags()?);
-                Request::List(dir, after, view)
-            }
-            10 => Request::Goodbye,
-            11 => Request::Status(from.number()?),
-            12 => Request::Drop(from.bytes()?),
-            13 => Request::Quit,
-            14 => Request::Check(from.number()?, from.number()?),
-            15 => Request::Withdraw(from.number()?),
-            16 => Request::Cancel,
-            18 => {
-                let (handle, before) = (from.number()?, from.byte()?);
-                let all = [Before::Others, Before::Variable, Before::All];
-                let before = all.get(usize::from(before));
-                Request::Announce(handle, *before.ok_or_else(|| bad("it announces nothing"))?)
-            }
-            17 => Request::Records(from.number()?, from.number()?),
-            19 => Request::Spoil(from.number()?),
-            20 => Request::Renew(from.number()?),
-            21 => Request::Resize(from.number()?, from.number()?),
-            22 => Request::ChildLost(from.number()?),
-            24 => Request::Wrote(from.number()?, read_extents(&mut from)?),
-            23 => {
-                let (handle, ahead) = (from.number()?, from.number()?);
-                Request::Fetch(handle, read_extents(&mut from)?, ahead)
-            }
-            _ => return Err(bad("it is of no known kind")),
-        };
-        from.end()?;
-        Ok(request)
+        decode(message)
     }
 }
 
-fn write_extents(out: &mut Writer, extents: &[Extent]) {
-    out.list(extents, |out, extent| _ = out.number(extent.offset).number(extent.len));
+fields!(Ask { path, write, create, exclusive, truncate, view, key, tells, options });
+variants!(Before { 0 Others, 1 Variable, 2 All, });
+variants!(Request {
+    0 Hello { job, ranks, rank, command, spools },
+    1 Open { ask, read, append, blocking, parts, mode },
+    2 Adopt(device, inode, how, key),
+    3 Close(handle, moved),
+    4 Sync(handle),
+    5 Empty(path),
+    6 Unlink(path, options),
+    7 Rename(old, new, options),
+    8 Stat(path, options),
+    9 List(dir, after, view),
+    10 Goodbye,
+    11 Status(start),
+    12 Drop(path),
+    13 Quit,
+    14 Check(handle, moved),
+    15 Withdraw(handle),
+    16 Cancel,
+    17 Records(handle, told),
+    18 Announce(handle, before),
+    19 Spoil(handle),
+    20 Renew(handle),
+    21 Resize(handle, size),
+    22 ChildLost(handle),
+    23 Fetch(handle, extents, ahead),
+    24 Wrote(handle, extents),
+});
+
+/// A message with its beginning.
+fn encode(message: &impl Field) -> Vec<u8> {
+    let mut out = Writer(BEGINNING.to_vec());
+    message.write(&mut out);
+    out.0
 }
 
-fn read_extents(from: &mut Reader<'_>) -> io::Result<Vec<Extent>> {
-    from.list(|from| {
-        let (offset, len) = (from.number()?, from.number()?);
-        let extent = Extent::new(offset, len);
-        if extent.len == len { Ok(extent) } else { Err(bad("a range is longer than any file")) }
-    })
-}
-
-fn directory(from: &mut Reader<'_>) -> io::Result<String> {
-    let path = from.text()?;
-    if path.starts_with('/') { Ok(path) } else { Err(bad("a directory has no absolute name")) }
-}
-
-fn open(from: &mut Reader<'_>) -> io::Result<Request> {
-    let path = from.bytes()?;
-    let [write, create, exclusive, truncate] = from.flags()?;
-    let [read, append, blocking, view, parts] = from.flags()?;
-    let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
-    let (key, options) = (from.number()?, read_options(from)?);
-    let tells = false;
-    let ask = Ask { path, write, create, exclusive, truncate, view, key, tells, options };
-    Ok(Request::Open { ask, read, append, blocking, parts, mode })
+/// A message with its beginning, and nothing behind it.
+fn decode<T: Field>(message: &[u8]) -> io::Result<T> {
+    let mut from = Reader(body(message)?);
+    let message = T::read(&mut from)?;
+    from.end()?;
+    Ok(message)
 }
 
 /// Returns the message without its beginning.

@@ -47,7 +47,7 @@ fn extents() -> impl Strategy<Value = Vec<Extent>> {
 
 fn request() -> impl Strategy<Value = Request> {
     let hello = (".*", any::<u32>(), any::<u32>(), ".*").prop_map(|(job, ranks, rank, command)| {
-        let spools = (0..rank % 3).map(|number| format!("/{command}/{number}")).collect();
+        let spools = (0..rank % 3).map(|number| format!("/{command}/{number}").into()).collect();
         Request::Hello { job, ranks, rank, command, spools }
     });
     let open = (ask(), any::<[bool; 4]>(), any::<u32>()).prop_map(|(ask, how, mode)| {

@@ -10,7 +10,7 @@ const LOOK: u64 = 2048;
 impl Registry {
     /// A process has closed `handle` after reading `moved` bytes, which were the whole file if
     /// `whole`.
-    pub fn close(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
+    pub(crate) fn close(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
         let Some(open) = self.opens.close(process, handle) else { return };
         let Some(generation) = self.files.generations.get_mut(&open.area) else { return };
         generation.close(handle);
@@ -25,7 +25,7 @@ impl Registry {
 
     /// A process that still has `handle` has read `moved` bytes, which were the whole file if
     /// `whole`: its program has not only looked, whichever of its processes opens the file next.
-    pub fn see(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
+    pub(crate) fn see(&mut self, process: Process, handle: Handle, moved: u64, whole: bool) {
         let open = self.opens.of(process, handle).filter(|open| open.reads_on && !open.is_part);
         let Some(open) = open.filter(|_| moved >= LOOK || whole) else { return };
         let Some(generation) = self.files.generations.get(&open.area) else { return };
@@ -35,7 +35,7 @@ impl Registry {
     }
 
     /// An open that could not be carried out is taken back.
-    pub fn withdraw(&mut self, process: Process, handle: Handle) {
+    pub(crate) fn withdraw(&mut self, process: Process, handle: Handle) {
         let Some(open) = self.opens.of(process, handle) else { return };
         self.close(process, handle, 0, false);
         let Some(generation) = self.files.generations.get(&open.area) else { return };
@@ -52,7 +52,7 @@ impl Registry {
 
     /// Nobody can write to a generation any more; `changed` is false if it is still the copy as
     /// which it began, and therefore none of its own.
-    pub fn commit(&mut self, area: Area, changed: bool) {
+    pub(crate) fn commit(&mut self, area: Area, changed: bool) {
         let generation = self.files.generations.get_mut(&area);
         let Some(generation) = generation.filter(|one| !one.is_complete()) else { return };
         if generation.is_for_nobody || !changed {
@@ -65,7 +65,7 @@ impl Registry {
     }
 
     /// The state of a generation so far may be read.
-    pub fn publish(&mut self, process: Process, handle: Handle) {
+    pub(crate) fn publish(&mut self, process: Process, handle: Handle) {
         let area = self.opens.written(process, handle);
         if let Some(generation) = area.and_then(|area| self.files.generations.get_mut(&area)) {
             generation.early.published = true;
@@ -73,7 +73,7 @@ impl Registry {
     }
 
     /// A process has written to a generation; false if it has no such open.
-    pub fn wrote(&mut self, process: Process, handle: Handle) -> bool {
+    pub(crate) fn wrote(&mut self, process: Process, handle: Handle) -> bool {
         let area = self.opens.written(process, handle);
         let generation = area.and_then(|area| self.files.generations.get_mut(&area));
         generation.map(|generation| generation.writers.written = true).is_some()
@@ -81,7 +81,7 @@ impl Registry {
 
     /// A process has ended. Generations that it wrote are complete if it ended `orderly`; if not,
     /// those that it had open for writing since the last commit will never be.
-    pub fn end(&mut self, process: Process, orderly: bool) {
+    pub(crate) fn end(&mut self, process: Process, orderly: bool) {
         self.waits.end(process);
         let opens = self.opens.end(process);
         for (handle, open) in &opens {
@@ -145,13 +145,13 @@ impl Registry {
 
     /// The bytes of a generation will never come, or could not be stored: an error number and a
     /// text. All that have it open for writing get an error.
-    pub fn fail(&mut self, area: Area, why: Option<(i32, &str)>) {
+    pub(crate) fn fail(&mut self, area: Area, why: Option<(i32, &str)>) {
         self.lose(area, None, why);
     }
 
     /// Closes the generation that `handle` is open to write, which will not be complete: its
     /// process cannot reach others that write it. False if the process has nothing open so.
-    pub fn spoil(&mut self, process: Process, handle: Handle) -> bool {
+    pub(crate) fn spoil(&mut self, process: Process, handle: Handle) -> bool {
         let Some(area) = self.opens.written(process, handle) else { return false };
         match self.files.generations.get(&area) {
             Some(generation) if !generation.is_complete() => {
@@ -166,7 +166,7 @@ impl Registry {
     /// A child of a process ended before it could say its name. The generation that it had
     /// inherited, which the process has open for writing by `handle`, is given up. False if the
     /// process has nothing open so.
-    pub fn lose_child(&mut self, process: Process, handle: Handle) -> bool {
+    pub(crate) fn lose_child(&mut self, process: Process, handle: Handle) -> bool {
         let Some(area) = self.opens.written(process, handle) else { return false };
         if self.files.generations.get(&area).is_some_and(|one| !one.is_complete()) {
             let parent = self.processes.name(process);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The state of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// A program may write to it.
     #[default]
     Writing,
@@ -15,7 +15,7 @@ pub enum State {
 
 /// Whether a generation is on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stored {
+pub(crate) enum Stored {
     /// It is not to be.
     #[default]
     Never,
@@ -31,14 +31,14 @@ pub enum Stored {
 
 impl Stored {
     /// Whether nothing is left to be stored.
-    pub fn is_settled(self) -> bool {
+    pub(crate) fn is_settled(self) -> bool {
         matches!(self, Self::Never | Self::Done)
     }
 }
 
 /// The place of the bytes of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Home {
+pub(crate) enum Home {
     /// In memory.
     #[default]
     Memory,
@@ -50,81 +50,81 @@ pub enum Home {
 
 /// The programs that write a generation.
 #[derive(Clone, Debug, Default)]
-pub struct Writers {
+pub(crate) struct Writers {
     /// Programs that wrote it.
-    pub jobs: BTreeSet<Job>,
+    pub(crate) jobs: BTreeSet<Job>,
     /// Processes that had it open for writing.
-    pub processes: BTreeSet<Process>,
+    pub(crate) processes: BTreeSet<Process>,
     /// Opens by which it was written.
-    pub handles: BTreeSet<Handle>,
+    pub(crate) handles: BTreeSet<Handle>,
     /// Opens for writing that have not ended.
-    pub open: BTreeSet<Handle>,
+    pub(crate) open: BTreeSet<Handle>,
     /// While it is written, the nodes where its programs use it: each may have bytes of it.
-    pub sites: BTreeSet<u64>,
+    pub(crate) sites: BTreeSet<u64>,
     /// The process that began it, as messages name it.
-    pub maker: String,
+    pub(crate) maker: String,
     /// A program has said that it wrote to it, whether or not bytes have changed.
-    pub written: bool,
+    pub(crate) written: bool,
     /// A program may have written to it that does not say which bytes.
-    pub untold: bool,
+    pub(crate) untold: bool,
     /// The open that began it, while that is the only one for writing that there has been.
-    pub alone: Option<Handle>,
+    pub(crate) alone: Option<Handle>,
 }
 
 /// Readers of a generation that is not complete.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Early {
+pub(crate) struct Early {
     /// They get it as it is.
-    pub published: bool,
+    pub(crate) published: bool,
     /// Its rule lets them have records.
-    pub step: bool,
+    pub(crate) step: bool,
     /// The records that they may have, once they may.
-    pub records: Option<u64>,
+    pub(crate) records: Option<u64>,
 }
 
 /// One generation of one file.
 #[derive(Clone, Debug, Default)]
-pub struct Generation {
+pub(crate) struct Generation {
     /// The name of the file.
-    pub path: Path,
+    pub(crate) path: Path,
     /// Its number, from 1.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Whether it is complete.
-    pub state: State,
+    pub(crate) state: State,
     /// The programs that write it, or wrote it.
-    pub writers: Writers,
+    pub(crate) writers: Writers,
     /// The readers that it has before it is complete.
-    pub early: Early,
+    pub(crate) early: Early,
     /// Opens for reading that have not ended.
-    pub readers: BTreeSet<Handle>,
+    pub(crate) readers: BTreeSet<Handle>,
     /// A reader is done with it.
-    pub read: bool,
+    pub(crate) read: bool,
     /// The name means it no more for its writer.
-    pub unlinked: bool,
+    pub(crate) unlinked: bool,
     /// Its name was removed while programs had it open for writing: it is for nobody.
-    pub is_for_nobody: bool,
+    pub(crate) is_for_nobody: bool,
     /// Whether it is on disk.
-    pub stored: Stored,
+    pub(crate) stored: Stored,
     /// The file had been cut to no bytes by name before.
-    pub emptied: bool,
+    pub(crate) emptied: bool,
     /// Bytes of memory, once it is complete.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes that it is expected to have when it is complete; 0 if nothing is known.
-    pub expected: u64,
+    pub(crate) expected: u64,
     /// The place of its bytes.
-    pub home: Home,
+    pub(crate) home: Home,
     /// Its memory began as a copy of this generation.
-    pub copy_of: Option<Area>,
+    pub(crate) copy_of: Option<Area>,
 }
 
 impl Generation {
     /// Whether it changes no more.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.state == State::Complete
     }
 
     /// Whether a program wrote it.
-    pub fn is_by(&self, job: Job) -> bool {
+    pub(crate) fn is_by(&self, job: Job) -> bool {
         self.writers.jobs.contains(&job)
     }
 

@@ -5,12 +5,17 @@ use super::{Area, Choice, Options, Path, Process, Registry};
 impl Registry {
     /// Returns the generation that a process finds under a name, if any. `Some(None)` is a file
     /// that it has cut to no bytes, which has no memory.
-    pub fn look(&self, process: Process, path: &[u8], options: Options) -> Option<Option<Area>> {
+    pub(crate) fn look(
+        &self,
+        process: Process,
+        path: &[u8],
+        options: Options,
+    ) -> Option<Option<Area>> {
         self.files.look(&self.processes.caller(process), path, &options)
     }
 
     /// Names below the directory `dir`, without it, that a process finds there, or can view.
-    pub fn list(&self, process: Process, dir: &[u8], view: bool) -> Vec<Path> {
+    pub(crate) fn list(&self, process: Process, dir: &[u8], view: bool) -> Vec<Path> {
         let caller = self.processes.caller(process);
         self.files.names.list(dir, |path, name| match view {
             true => self.files.view(&caller, path).is_some(),
@@ -22,7 +27,12 @@ impl Registry {
     ///
     /// # Errors
     /// `ENOENT`
-    pub fn unlink(&mut self, process: Process, path: &[u8], options: Options) -> Result<(), i32> {
+    pub(crate) fn unlink(
+        &mut self,
+        process: Process,
+        path: &[u8],
+        options: Options,
+    ) -> Result<(), i32> {
         let caller = self.processes.caller(process);
         let choice = self.files.choose(&caller, path, &options);
         let name = self.files.names.get_mut(path).ok_or(libc::ENOENT)?;
@@ -48,7 +58,7 @@ impl Registry {
     ///
     /// # Errors
     /// `ENOENT`
-    pub fn empty(&mut self, process: Process, path: &[u8]) -> Result<(), i32> {
+    pub(crate) fn empty(&mut self, process: Process, path: &[u8]) -> Result<(), i32> {
         self.files.empty(self.processes.caller(process).job, path)
     }
 
@@ -56,7 +66,7 @@ impl Registry {
     ///
     /// # Errors
     /// `ENOENT`
-    pub fn rename(
+    pub(crate) fn rename(
         &mut self,
         process: Process,
         from: &[u8],

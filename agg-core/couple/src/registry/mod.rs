@@ -26,12 +26,12 @@ mod random_tests;
 #[cfg(test)]
 mod tests;
 
-pub use generation::*;
-pub use name::*;
+pub(crate) use generation::*;
+pub(crate) use name::*;
 pub(crate) use names::name_in;
-pub use opens::Open;
+pub(crate) use opens::Open;
 pub(crate) use room::{Series, series};
-pub use types::*;
+pub(crate) use types::*;
 
 use files::Files;
 use generations::Generations;
@@ -44,7 +44,7 @@ use waits::Waits;
 
 /// All files, and the processes, opens and waits that have to do with them.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     pub(crate) files: Files,
     pub(crate) opens: Opens,
     pub(crate) processes: Processes,
@@ -76,22 +76,22 @@ impl Numbers {
 
 impl Registry {
     /// A registry that gives numbers behind `last`.
-    pub fn behind(last: u64) -> Self {
+    pub(crate) fn behind(last: u64) -> Self {
         Self { numbers: Numbers(last), ..Self::default() }
     }
 
     /// A process has called for the first time.
-    pub fn join(&mut self, process: Process, who: Who) {
+    pub(crate) fn join(&mut self, process: Process, who: Who) {
         self.processes.join(process, who);
     }
 
     /// Returns the effects since the last call.
-    pub fn effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.files.effects)
     }
 
     /// The next wait that ends now, and how.
-    pub fn ready(&mut self) -> Option<(u64, Answer)> {
+    pub(crate) fn ready(&mut self) -> Option<(u64, Answer)> {
         let waits: Vec<u64> = self.waits.all.keys().copied().collect();
         waits.into_iter().find_map(|wait| {
             let (process, ask) = self.waits.all.get(&wait)?.clone();
@@ -104,7 +104,7 @@ impl Registry {
     }
 
     /// Whether neither a process nor a generation is left.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.processes.is_empty() && self.files.generations.is_empty()
     }
 
@@ -122,7 +122,7 @@ impl Registry {
     }
 
     /// A generation is on disk, or could not be stored: then it is kept until it can.
-    pub fn stored(&mut self, area: Area, done: bool) {
+    pub(crate) fn stored(&mut self, area: Area, done: bool) {
         if let Some(path) = self.files.stored(area, done) {
             self.give_up(&path);
         }

@@ -6,91 +6,91 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The position of one process that reads a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     /// The generation of the last open, 0 before the first.
-    pub at: u64,
+    pub(crate) at: u64,
     /// The number of times that it has this generation open.
-    pub open: u32,
+    pub(crate) open: u32,
     /// It was read, not only looked at.
-    pub seen: bool,
+    pub(crate) seen: bool,
     /// The newest generation that it is done with.
-    pub finished: u64,
+    pub(crate) finished: u64,
 }
 
 /// The program that reads a file.
 #[derive(Clone, Debug, Default)]
-pub struct Reader {
+pub(crate) struct Reader {
     /// The number of its processes.
-    pub ranks: u32,
+    pub(crate) ranks: u32,
     /// Those that have opened the file.
-    pub processes: BTreeMap<Process, Position>,
+    pub(crate) processes: BTreeMap<Process, Position>,
 }
 
 /// A generation that will never be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dead {
+pub(crate) struct Dead {
     /// The number of the generation.
-    pub number: u64,
+    pub(crate) number: u64,
     /// The process that died.
-    pub writer: String,
+    pub(crate) writer: String,
     /// Its memory; 0 if nobody has read anything.
-    pub area: Area,
+    pub(crate) area: Area,
     /// Processes that read a part of it, and have not been told.
-    pub untold: BTreeSet<Process>,
+    pub(crate) untold: BTreeSet<Process>,
 }
 
 impl Dead {
     /// A generation without readers.
-    pub fn unread(number: u64, writer: String) -> Self {
+    pub(crate) fn unread(number: u64, writer: String) -> Self {
         Self { number, writer, area: 0, untold: BTreeSet::new() }
     }
 }
 
 /// A generation that was being written when an earlier agent died: it will never be complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aborted {
+pub(crate) struct Aborted {
     /// The number of the generation.
-    pub number: u64,
+    pub(crate) number: u64,
     /// The process that began it, as messages name it.
-    pub maker: String,
+    pub(crate) maker: String,
     /// Opens by which it was being written, and by which key each was asked for, if it was open.
-    pub opens: BTreeMap<Handle, u64>,
+    pub(crate) opens: BTreeMap<Handle, u64>,
     /// Processes that know that it is lost.
-    pub told: BTreeSet<Process>,
+    pub(crate) told: BTreeSet<Process>,
 }
 
 /// All that is known under one name.
 #[derive(Clone, Debug, Default)]
-pub struct Name {
+pub(crate) struct Name {
     /// The last number that was given.
-    pub last: u64,
+    pub(crate) last: u64,
     /// The generations, by number.
-    pub generations: BTreeMap<u64, Area>,
+    pub(crate) generations: BTreeMap<u64, Area>,
     /// The programs that read it.
-    pub readers: BTreeMap<Job, Reader>,
+    pub(crate) readers: BTreeMap<Job, Reader>,
     /// The newest generation that each family of ended processes was done with.
-    pub ended: BTreeMap<Family, u64>,
+    pub(crate) ended: BTreeMap<Family, u64>,
     /// The last generation that each family of processes removed without having written it.
-    pub removed: BTreeMap<Family, u64>,
+    pub(crate) removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// The newest generation that was lost with an agent although its writer was not told, and went
     /// on.
-    pub unreported: u64,
+    pub(crate) unreported: u64,
     /// The newest generation that was stored on disk.
-    pub on_disk: u64,
+    pub(crate) on_disk: u64,
     /// The newest generation that was given up although the name still meant it for its writer.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// The newest generation, if its writer died.
-    pub dead: Option<Dead>,
+    pub(crate) dead: Option<Dead>,
     /// The program that wrote last.
-    pub writer: Option<Job>,
+    pub(crate) writer: Option<Job>,
     /// Generations that programs were writing when an earlier agent died, and may write again.
-    pub aborted: BTreeMap<Job, Aborted>,
+    pub(crate) aborted: BTreeMap<Job, Aborted>,
     /// For its writer the file has no bytes, and its next open makes a generation.
-    pub emptied: bool,
+    pub(crate) emptied: bool,
     /// The options of the last open.
-    pub options: Options,
+    pub(crate) options: Options,
 }
 
 impl Name {

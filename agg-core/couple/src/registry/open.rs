@@ -8,7 +8,7 @@ use aggio_config::settings::couple::WriterDeath;
 
 impl Registry {
     /// Opens a file for a process, or says that it has to wait.
-    pub fn open(&mut self, process: Process, ask: &Ask) -> Answer {
+    pub(crate) fn open(&mut self, process: Process, ask: &Ask) -> Answer {
         if let Some(opening) = self.asked_before(process, ask.key) {
             return Answer::Opened(opening);
         }
@@ -153,7 +153,7 @@ impl Registry {
 
     /// A process holds a descriptor of `area` that another one opened. Whether it may write, and
     /// tells the bytes that it wrote, and its key are those of [`Ask`].
-    pub fn adopt(
+    pub(crate) fn adopt(
         &mut self,
         process: Process,
         area: Area,

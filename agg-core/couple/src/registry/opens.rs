@@ -6,25 +6,25 @@ use std::ops::Deref;
 
 /// One open of one process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Open {
+pub(crate) struct Open {
     /// The process that has it.
-    pub process: Process,
+    pub(crate) process: Process,
     /// The program of the process.
-    pub job: Job,
+    pub(crate) job: Job,
     /// The node of the process; 0 is this one.
-    pub node: u64,
+    pub(crate) node: u64,
     /// The generation that is open.
-    pub area: Area,
+    pub(crate) area: Area,
     /// Whether it may write.
-    pub write: bool,
+    pub(crate) write: bool,
     /// The process will say which bytes it has written.
-    pub tells: bool,
+    pub(crate) tells: bool,
     /// Whether it moves the position of a reader.
-    pub reads_on: bool,
+    pub(crate) reads_on: bool,
     /// The generation was not complete, so that its reader opens it again to have the rest.
-    pub is_part: bool,
+    pub(crate) is_part: bool,
     /// The process's own number of the open; 0 if it will not ask again.
-    pub key: u64,
+    pub(crate) key: u64,
 }
 
 /// The error of an open for writing after its generation was lost.

@@ -1,64 +1,64 @@
 //! Numbers of processes, programs, opens and memory; the arguments and results of the registry.
 
-pub use aggio_config::settings::couple::Options;
+pub(crate) use aggio_config::settings::couple::Options;
 use std::sync::Arc;
 
 /// A process that has called, by a number of the agent's.
-pub type Process = u64;
+pub(crate) type Process = u64;
 /// One program: all processes that a launcher started together, or one process alone.
-pub type Job = u64;
+pub(crate) type Job = u64;
 /// Processes that follow each other: one that begins reads on where those ended.
-pub type Family = u64;
+pub(crate) type Family = u64;
 /// The memory of one generation.
-pub type Area = u64;
+pub(crate) type Area = u64;
 /// One open of one process.
-pub type Handle = u64;
+pub(crate) type Handle = u64;
 /// The absolute name of a file.
-pub type Path = Vec<u8>;
+pub(crate) type Path = Vec<u8>;
 /// The absolute name of a directory that has bytes for which there is no memory.
-pub type Directory = Arc<str>;
+pub(crate) type Directory = Arc<str>;
 
 /// The identity of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
+pub(crate) struct Who {
     /// Its program.
-    pub job: Job,
+    pub(crate) job: Job,
     /// The number of processes of the program.
-    pub ranks: u32,
+    pub(crate) ranks: u32,
     /// The processes that it follows.
-    pub family: Family,
+    pub(crate) family: Family,
     /// Its name in messages.
-    pub label: String,
+    pub(crate) label: String,
 }
 
 /// The arguments of an open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the flags of open(2)")]
-pub struct Ask {
+pub(crate) struct Ask {
     /// Its name.
-    pub path: Path,
+    pub(crate) path: Path,
     /// Data may be written.
-    pub write: bool,
+    pub(crate) write: bool,
     /// Creates the file if it is missing.
-    pub create: bool,
+    pub(crate) create: bool,
     /// Fails if it is there.
-    pub exclusive: bool,
+    pub(crate) exclusive: bool,
     /// Begins without bytes.
-    pub truncate: bool,
+    pub(crate) truncate: bool,
     /// Looks at the newest generation, and is no reader of the file.
-    pub view: bool,
+    pub(crate) view: bool,
     /// The process's own number of this open, by which it asks another agent for it again; 0 for
     /// none.
-    pub key: u64,
+    pub(crate) key: u64,
     /// The process will say which bytes it has written.
-    pub tells: bool,
+    pub(crate) tells: bool,
     /// The options of the rule.
-    pub options: Options,
+    pub(crate) options: Options,
 }
 
 /// The result of an open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// It has this memory.
     Opened(Opening),
     /// Nothing is there for it yet.
@@ -71,18 +71,18 @@ pub enum Answer {
 
 /// An open that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub(crate) struct Opening {
     /// Its number.
-    pub handle: Handle,
+    pub(crate) handle: Handle,
     /// Its memory.
-    pub area: Area,
+    pub(crate) area: Area,
     /// The number of the generation.
-    pub generation: u64,
+    pub(crate) generation: u64,
 }
 
 /// A change of memory that the caller carries out, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// Make it, empty or with the bytes of another one.
     Make(Area, Option<Area>),
     /// Cut it to no bytes.

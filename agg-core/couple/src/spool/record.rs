@@ -1,13 +1,13 @@
 //! The record of a file with generations that survive the agent: one agent writes it, the next one
 //! reads it.
 
-use crate::protocol::{Reader, Writer, bad, flags, read_options, write_options};
+use crate::protocol::{Field, Reader, Writer, bad, fields};
 use crate::registry::{Area, Handle, Options, Path, Position};
 use aggio_base::checksum::crc32c;
 use std::io;
 
 /// Begins every record: a mark, and the version of the format.
-const BEGINNING: [u8; 8] = *b"AGCREC\x03\n";
+const BEGINNING: [u8; 8] = *b"AGCREC\x04\n";
 
 /// Numbers of generations, openings and files are smaller: a record with larger ones is not from
 /// an agent, and would leave none for the next one.
@@ -108,25 +108,7 @@ impl Record {
     /// The bytes of a file.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());
-        out.text(&self.boot).bytes(&self.path);
-        write_options(&mut out, &self.options);
-        self.numbers.iter().for_each(|number| _ = out.number(*number));
-        out.byte(flags(&[self.emptied, self.dead.is_some(), self.writer.is_some()]));
-        if let Some((number, writer)) = &self.dead {
-            out.number(*number).text(writer);
-        }
-        self.writer.iter().for_each(|writer| _ = out.text(writer));
-        for pairs in [&self.ended, &self.removed] {
-            out.list(pairs, |out, (family, number)| _ = out.text(family).number(*number));
-        }
-        out.list(&self.generations, |out, one| one.encode(out));
-        for all in [&self.readers, &self.writers] {
-            out.list(all, |out, one| one.encode(out));
-        }
-        out.list(&self.aborted, |out, Written { job, number, maker, opens }| {
-            out.text(job).number(*number).text(maker);
-            out.list(opens, |out, (handle, key)| _ = out.number(*handle).number(*key));
-        });
+        self.write(&mut out);
         let sum = crc32c(&out.0);
         out.0.extend(sum.to_le_bytes());
         out.0
@@ -144,117 +126,72 @@ impl Record {
             return Err(bad("its checksum is wrong"));
         }
         let mut from = Reader(body_of);
-        let (boot, path) = (from.text()?, from.bytes()?);
-        let options = read_options(&mut from)?;
-        let mut numbers = [0; 5];
-        for number in &mut numbers {
-            *number = own_number(&mut from)?;
-        }
-        let [emptied, is_dead, is_written] = from.flags()?;
-        let dead = if is_dead { Some((own_number(&mut from)?, from.text()?)) } else { None };
-        let writer = if is_written { Some(from.text()?) } else { None };
-        let pair = |from: &mut Reader<'_>| Ok((from.text()?, own_number(from)?));
-        let (ended, removed) = (from.list(pair)?, from.list(pair)?);
-        let generations = from.list(Kept::decode)?;
-        let (readers, writers) =
-            (from.list(ProcessRecord::decode)?, from.list(ProcessRecord::decode)?);
-        let aborted = from.list(|from| {
-            let (job, number, maker) = (from.text()?, own_number(from)?, from.text()?);
-            let opens = from.list(|from| Ok((own_number(from)?, from.number()?)))?;
-            Ok(Written { job, number, maker, opens })
-        })?;
+        let record = Self::read(&mut from)?;
         from.end()?;
-        Ok(Self {
-            boot,
-            path,
-            options,
-            numbers,
-            emptied,
-            dead,
-            writer,
-            ended,
-            removed,
-            generations,
-            readers,
-            writers,
-            aborted,
-        })
-    }
-}
-
-/// A number that an agent has given.
-fn own_number(from: &mut Reader<'_>) -> io::Result<u64> {
-    match from.number()? {
-        number if number < NUMBERS => Ok(number),
-        _ => Err(bad("a number is too large")),
-    }
-}
-
-impl Kept {
-    fn encode(&self, out: &mut Writer) {
-        out.number(self.area).number(self.number).number(self.size).number(self.mode.into());
-        let (seconds, nanoseconds) = self.modified;
-        out.number(self.inode).number(seconds.cast_unsigned());
-        out.number(nanoseconds.cast_unsigned()).text(&self.maker);
-        out.list(&self.jobs, |out, job| _ = out.text(job));
-        out.list(&self.handles, |out, handle| _ = out.number(*handle));
-        out.byte(flags(&[self.read, self.unlinked, self.wanted, self.stored, self.named]));
+        if record.own_numbers().any(|number| number >= NUMBERS) {
+            return Err(bad("a number is too large"));
+        }
+        Ok(record)
     }
 
-    fn decode(from: &mut Reader<'_>) -> io::Result<Self> {
-        let (area, number, size) = (own_number(from)?, own_number(from)?, from.number()?);
-        let mode = u32::try_from(from.number()?).map_err(|_| bad("a mode is too large"))?;
-        let (inode, seconds, nanoseconds) = (from.number()?, from.number()?, from.number()?);
-        let modified = (seconds.cast_signed(), nanoseconds.cast_signed());
-        let (maker, jobs) = (from.text()?, from.list(Reader::text)?);
-        let handles = from.list(own_number)?;
-        let [read, unlinked, wanted, stored, named] = from.flags()?;
-        Ok(Self {
-            area,
-            number,
-            size,
-            mode,
-            inode,
-            modified,
-            maker,
-            jobs,
-            handles,
-            read,
-            unlinked,
-            wanted,
-            stored,
-            named,
-        })
-    }
-}
-
-impl ProcessRecord {
-    fn encode(&self, out: &mut Writer) {
-        out.number(self.pid.into()).number(self.start).text(&self.job).number(self.ranks.into());
-        out.text(&self.family).text(&self.label);
-        let Position { at, open, seen, finished } = self.position;
-        out.number(at).number(open.into()).byte(flags(&[seen])).number(finished);
-        out.list(&self.opens, |out, Held { handle, area, key, is_part }| {
-            out.number(*handle).number(*area).number(*key).byte(flags(&[*is_part]));
+    /// All numbers that an agent has given.
+    fn own_numbers(&self) -> impl Iterator<Item = u64> {
+        let pairs = self.ended.iter().chain(&self.removed).map(|(_, number)| *number);
+        let kept = self.generations.iter();
+        let kept = kept.flat_map(|one| one.handles.iter().copied().chain([one.area, one.number]));
+        let processes = self.readers.iter().chain(&self.writers).flat_map(|one| {
+            let opens = one.opens.iter().flat_map(|open| [open.handle, open.area]);
+            opens.chain([one.position.at, one.position.finished])
         });
-    }
-
-    fn decode(from: &mut Reader<'_>) -> io::Result<Self> {
-        let small = |number: u64| u32::try_from(number).map_err(|_| bad("a number is too large"));
-        let (pid, start) = (small(from.number()?)?, from.number()?);
-        let (job, ranks) = (from.text()?, small(from.number()?)?);
-        let (family, label) = (from.text()?, from.text()?);
-        let (at, open) = (own_number(from)?, small(from.number()?)?);
-        let ([seen], finished) = (from.flags()?, own_number(from)?);
-        let position = Position { at, open, seen, finished };
-        let opens = from.list(|from| {
-            let (handle, area) = (own_number(from)?, own_number(from)?);
-            let (key, [is_part]) = (from.number()?, from.flags()?);
-            Ok(Held { handle, area, key, is_part })
-        })?;
-        Ok(Self { pid, start, job, ranks, family, label, position, opens })
+        let aborted = self.aborted.iter();
+        let aborted =
+            aborted.flat_map(|one| one.opens.iter().map(|(handle, _)| *handle).chain([one.number]));
+        let dead = self.dead.iter().map(|(number, _)| *number);
+        self.numbers
+            .into_iter()
+            .chain(dead)
+            .chain(pairs)
+            .chain(kept)
+            .chain(processes)
+            .chain(aborted)
     }
 }
+
+fields!(Written { job, number, maker, opens });
+fields!(Kept {
+    area,
+    number,
+    size,
+    mode,
+    inode,
+    modified,
+    maker,
+    jobs,
+    handles,
+    read,
+    unlinked,
+    wanted,
+    stored,
+    named,
+});
+fields!(Position { at, open, seen, finished });
+fields!(Held { handle, area, key, is_part });
+fields!(ProcessRecord { pid, start, job, ranks, family, label, position, opens });
+fields!(Record {
+    boot,
+    path,
+    options,
+    numbers,
+    emptied,
+    dead,
+    writer,
+    ended,
+    removed,
+    generations,
+    readers,
+    writers,
+    aborted,
+});
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use crate::peers::shared::Shared;
 use crate::peers::{
     Action, Agents, Away, Kept, Key, Part, Pushed, Sources, Subscriptions, Then, Wants, Where,
 };
-use crate::protocol::Reply;
+use crate::protocol::{Reply, Request};
 use crate::registry::{Area, Path, Process, Series, series};
 use aggio_base::overlay::Overlay;
 use aggio_base::{Extent, os};
@@ -67,6 +67,8 @@ pub(crate) struct Writing {
     pub(crate) writers: BTreeSet<Process>,
     /// How often it was opened for writing.
     pub(crate) granted: u64,
+    /// So many of these opens the owner counts no more.
+    told: u64,
     /// Written bytes stay on this node: all programs say which bytes that is.
     pub(crate) keeps: bool,
     /// Extents that they have written and the owner does not know.
@@ -76,7 +78,7 @@ pub(crate) struct Writing {
 impl Default for Writing {
     fn default() -> Self {
         let (writers, written) = (BTreeSet::new(), Overlay::default());
-        Self { dirty: false, writers, granted: 0, keeps: true, written }
+        Self { dirty: false, writers, granted: 0, told: 0, keeps: true, written }
     }
 }
 
@@ -145,11 +147,13 @@ impl Replica {
         self.shared.is_some() && is_old && !self.can_be_renewed()
     }
 
-    /// The owner gets all of it. Returns after how many opens for writing, and the series.
+    /// The owner gets all of it. Returns the number of opens for writing since it did so before,
+    /// and the series.
     pub(crate) fn is_sent(&mut self) -> (u64, Series) {
         self.writing.dirty = false;
         self.writing.writers.clear();
-        (self.writing.granted, series(&self.path))
+        let told = std::mem::replace(&mut self.writing.told, self.writing.granted);
+        (self.writing.granted - told, series(&self.path))
     }
 
     /// Takes all that waits for the owner.
@@ -294,6 +298,11 @@ impl Replica {
         self.target.as_ref()?.span(offset, len)
     }
 
+    /// Whether several nodes write it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
     /// Whether no program of this node has opened it for writing.
     pub(crate) fn is_only_read(&self) -> bool {
         self.writing.granted == 0
@@ -342,6 +351,19 @@ impl Replica {
         self.writing.dirty = true;
         self.writing.granted += 1;
         self.writing.writers.insert(process);
+    }
+
+    /// A program has written to it, or cut it, as its request says.
+    pub(crate) fn note(&mut self, request: &Request) {
+        match request {
+            Request::Wrote(_, extents) => {
+                extents.iter().for_each(|extent| self.writing.written.join(*extent, ()));
+            }
+            Request::Resize(_, size) => {
+                self.writing.written.take(Extent::between(*size, u64::MAX));
+            }
+            _ => {}
+        }
     }
 
     /// The ranges that are to be asked for now.

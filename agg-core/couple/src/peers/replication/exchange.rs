@@ -2,109 +2,59 @@
 //! owner when a program closes or synchronises the file, and those of others come from there when
 //! one opens it or looks again.
 
-use super::{
-    Action, Body, Extent, Kept, Key, Message, Peer, Replication, data_extents, differences,
-};
+use super::{Action, Body, Kept, Key, Message, Peer, Replication, data_extents, differences};
 use crate::peers::{Asked, Replica, Step, Then, Wants};
-use crate::protocol::{Before, Reply, Request};
+use crate::protocol::{Reply, Request};
 use crate::records::News;
 use crate::registry::Process;
 use aggio_base::os;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// The outcome of a request.
-pub(crate) enum Answered {
-    /// It is answered later, or by these actions.
-    Yes(Vec<Action>),
-    /// It is about no file that several nodes write.
-    No(Request),
-}
-
 impl Replication {
-    /// Serves a request about a file that several nodes write; gives it back if they do not.
-    pub(crate) fn serve(&mut self, link: u64, process: Process, request: Request) -> Answered {
-        let (handle, make): (u64, fn(u64, u64) -> Request) = match request {
-            Request::Announce(handle, before) => {
-                return self.announce(link, process, handle, before);
-            }
-            Request::Sync(handle) => (handle, |theirs, _| Request::Sync(theirs)),
-            Request::Renew(handle) => (handle, |theirs, _| Request::Check(theirs, 0)),
-            Request::Check(handle, _) => (handle, Request::Check),
-            Request::Resize(handle, _) => (handle, Request::Resize),
-            _ => return Answered::No(request),
-        };
-        let held = match self.replicas.opens.get(handle) {
+    /// Serves a request about an open file. If several nodes write it, the owner gets the written
+    /// bytes before it is asked. In any case it is asked: it alone learns of the death of a writer.
+    pub(crate) fn serve(&mut self, asked: Asked) -> Vec<Action> {
+        let Asked { link, process, request } = asked;
+        let held = match self.replicas.opens.get(request.handle().unwrap_or_default()) {
             Ok(held) => held,
-            Err(reply) => return Answered::Yes(vec![Action::Reply(link, reply)]),
+            Err(reply) => return vec![Action::Reply(link, reply)],
         };
-        let number = match request {
-            Request::Check(_, number) | Request::Resize(_, number) => number,
-            _ => 0,
-        };
-        let asked = Asked { link, process, request: make(held.theirs, number) };
-        let mut replica = self.replicas.get_mut(held.key);
-        if let (Some(replica), Request::Resize(_, size)) = (&mut replica, &request) {
-            replica.writing.written.take(Extent::between(*size, u64::MAX));
+        let (key, theirs) = (held.key, held.theirs);
+        let mut replica = self.replicas.get_mut(key);
+        if let Some(replica) = &mut replica {
+            replica.note(&request);
         }
         let keeps = replica.as_ref().is_some_and(|replica| replica.writing.keeps);
-        let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
-            if matches!(request, Request::Renew(_) | Request::Resize(..)) {
+        let is_told = matches!(request, Request::ChildLost(_) | Request::Wrote(..));
+        let shared = replica.and_then(|replica| replica.shared.as_mut()).filter(|_| !is_told);
+        let question = match &request {
+            Request::ChildLost(_) => Request::ChildLost(theirs),
+            Request::Wrote(..) => Request::Wrote(theirs, Vec::new()),
+            Request::Check(_, moved) => Request::Check(theirs, *moved),
+            Request::Resize(_, size) => Request::Resize(theirs, *size),
+            Request::Sync(_) if shared.is_some() => Request::Sync(theirs),
+            Request::Announce(_, before) if shared.is_some() => Request::Announce(theirs, *before),
+            _ => Request::Check(theirs, 0),
+        };
+        let asked = Asked { link, process, request: question };
+        let Some(shared) = shared else {
+            return vec![match request {
                 // The bytes are on this node only, or change no more.
-                return Answered::Yes(vec![Action::Reply(link, Reply::Done)]);
-            }
-            return Answered::No(request);
+                Request::Renew(_) | Request::Resize(..) => Action::Reply(link, Reply::Done),
+                _ => Action::Ask(key.0, asked),
+            }];
         };
         let mut actions = Vec::new();
         match request {
             Request::Renew(_) if keeps => shared.refresh(asked),
             Request::Renew(_) => shared.renew(Wants::Again(asked)),
             Request::Resize(_, size) => shared.resize(size, asked),
-            _ => actions = self.push(held.key, Then::Ask(asked)),
+            Request::Announce(_, before) => shared.push_records(before, Then::Ask(asked)),
+            _ => actions = self.push(key, Then::Ask(asked)),
         }
-        actions.extend([Action::Wait(link), Action::Work(held.key)]);
-        Answered::Yes(actions)
-    }
-
-    /// A program of this node has written the number of records: the owner learns it when it has
-    /// these records.
-    fn announce(&mut self, link: u64, process: Process, handle: u64, before: Before) -> Answered {
-        let request = Request::Announce(handle, before);
-        let Ok(held) = self.replicas.opens.get(handle) else { return Answered::No(request) };
-        let replica = self.replicas.get_mut(held.key);
-        let Some(shared) = replica.and_then(|replica| replica.shared.as_mut()) else {
-            return Answered::No(request);
-        };
-        let request = Request::Announce(held.theirs, before);
-        shared.push_records(before, Then::Ask(Asked { link, process, request }));
-        Answered::Yes(vec![Action::Wait(link), Action::Work(held.key)])
-    }
-
-    /// Sends the owner a request about a file that a program of this node has open, where several
-    /// nodes do not write it: the owner alone learns of the death of a writer.
-    pub(crate) fn check(
-        &mut self,
-        link: u64,
-        process: Process,
-        handle: u64,
-        request: Request,
-    ) -> Action {
-        let held = match self.replicas.opens.get(handle) {
-            Ok(held) => held,
-            Err(reply) => return Action::Reply(link, reply),
-        };
-        let request = match request {
-            Request::ChildLost(_) => Request::ChildLost(held.theirs),
-            Request::Wrote(_, extents) => {
-                if let Some(replica) = self.replicas.get_mut(held.key) {
-                    extents.iter().for_each(|extent| replica.writing.written.join(*extent, ()));
-                }
-                Request::Wrote(held.theirs, Vec::new())
-            }
-            Request::Check(_, moved) => Request::Check(held.theirs, moved),
-            _ => Request::Check(held.theirs, 0),
-        };
-        Action::ask(held.key.0, link, process, request)
+        actions.extend([Action::Wait(link), Action::Work(key)]);
+        actions
     }
 
     /// A program of this node asks for the number of records.
@@ -120,7 +70,7 @@ impl Replication {
             Ok(held) => held,
             Err(reply) => return Action::Reply(link, reply),
         };
-        match self.replicas.is_shared(held.key) {
+        match self.replicas.get(held.key).is_some_and(Replica::is_shared) {
             true => Action::ask(held.key.0, link, process, Request::Records(held.theirs, told)),
             // It is a copy of a complete file.
             false => Action::Reply(link, Reply::Records(None)),
@@ -142,7 +92,7 @@ impl Replication {
 
     /// Asks the owner, after it has the bytes that were written here.
     pub(crate) fn push_and_ask(&mut self, key: Key, asked: Asked) -> Vec<Action> {
-        if !self.replicas.is_shared(key) {
+        if !self.replicas.get(key).is_some_and(Replica::is_shared) {
             return vec![Action::Ask(key.0, asked)];
         }
         let link = asked.link;
@@ -203,13 +153,13 @@ impl Replication {
         let extents = data_extents(file.as_raw_fd())?;
         self.keeps.keep(key, file, &extents)?;
         let Some(replica) = self.replicas.get_mut(key) else { return Ok(Vec::new()) };
-        let (granted, series) = replica.is_sent();
+        let (opens, series) = replica.is_sent();
         // The owner has no other bytes: all between the extents are holes.
         let mut messages: Vec<(Message, Body)> =
             [0, size].map(|size| (Message::Size(key.1, size, true), Body::None)).into();
         let places = Body::Bytes(differences::places(&extents));
         messages.push((Message::Keeps(key.1, self.keeps.report(key)), places));
-        messages.push((Message::Stored(key.1, granted, series.clone()), Body::None));
+        messages.push((Message::Stored(key.1, opens, series.clone()), Body::None));
         Ok(vec![Action::Send(key, messages), Action::Push(key, series)])
     }
 
@@ -250,9 +200,9 @@ impl Replication {
     /// The owner has all of a replica.
     pub(crate) fn stored(&mut self, key: Key) -> Vec<Action> {
         let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
-        let (granted, series) = replica.is_sent();
+        let (opens, series) = replica.is_sent();
         self.replicas.retire(key);
-        let stored = Message::Stored(key.1, granted, series.clone());
+        let stored = Message::Stored(key.1, opens, series.clone());
         vec![Action::Say(key.0, stored, Body::None), Action::Push(key, series)]
     }
 
@@ -313,7 +263,7 @@ impl Replication {
     }
 
     /// Another node writes a file that was written here alone.
-    pub(super) fn share(&mut self, key: Key) -> Vec<Action> {
+    pub(crate) fn share(&mut self, key: Key) -> Vec<Action> {
         if let Some(replica) = self.replicas.get_mut(key).filter(|replica| !replica.is_whole()) {
             // Its bytes are on their way.
             replica.shares = true;
@@ -328,14 +278,6 @@ impl Replication {
         // The differences that are sent are those from nothing.
         let size = Message::Size(key.1, 0, true);
         vec![Action::Say(key.0, size, Body::None), Action::Work(key)]
-    }
-
-    /// The same when its bytes are there.
-    pub(crate) fn share_now(&mut self, key: Key) -> Vec<Action> {
-        match self.replicas.get(key).is_some_and(|replica| replica.shares) {
-            true => self.share(key),
-            false => Vec::new(),
-        }
     }
 
     /// The owner has opened a file for a program of this node that programs of others write, too.

@@ -14,12 +14,13 @@ impl Replication {
     pub(crate) fn fetch(&mut self, key: Key, agents: &mut dyn Agents) -> Vec<Action> {
         let Some(replica) = self.replicas.get_mut(key) else { return Vec::new() };
         if replica.is_whole() {
+            let shares = replica.shares;
             let there = self.replicas.with_memory(key).map(|(one, areas)| one.is_there(areas));
             let mut actions = match there.unwrap_or_else(|| Ok(Vec::new())) {
                 Ok(waiting) => waiting.into_iter().map(Action::HandOver).collect(),
                 Err(error) => vec![Action::Broken(key, error)],
             };
-            actions.push(Action::Share(key));
+            actions.extend(shares.then_some(Action::Share(key)));
             return actions;
         }
         let wanted = replica.next();

@@ -4,8 +4,6 @@ mod exchange;
 mod fetches;
 mod subscribing;
 
-pub(crate) use exchange::Answered;
-
 use super::differences;
 use super::{
     Action, Agents, Area, Held, Keeps, Kept, Key, Message, Replicas, Requests, Subscriptions,
@@ -169,6 +167,21 @@ impl Replication {
         }
         self.replicas.is_gone(key);
         actions
+    }
+
+    /// The bytes of places that this node keeps of a generation; `None` if it lacks some.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn kept_parts(
+        &mut self,
+        key: Key,
+        places: &[Extent],
+    ) -> io::Result<Option<Vec<(u64, Body)>>> {
+        let changes = self.replicas.get(key).is_some_and(|one| !one.is_left());
+        let parts = places.iter().map(|place| self.keeps.bytes(key, *place, changes));
+        let parts: io::Result<Option<Vec<_>>> = parts.collect();
+        parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
     }
 
     /// The owner of replicas has ended; `text` says so. Returns whether written bytes are lost.

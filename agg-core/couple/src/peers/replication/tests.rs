@@ -47,6 +47,10 @@ fn replica(away: Away) -> (Replication, u64) {
     (all, handle)
 }
 
+fn asked(link: u64, request: Request) -> Asked {
+    Asked { link, process: 7, request }
+}
+
 /// The owner names the nodes that have the parts.
 fn hear_where(all: &mut Replication) -> Vec<Action> {
     let (pages, requests) = (&mut Pages::default(), &Requests::default());
@@ -110,7 +114,7 @@ fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
     let replica = all.replicas.get_mut(KEY).unwrap();
     replica.is_written_by(7, false);
     all.replicas.fill(KEY, b"bytes", 100).unwrap();
-    let Answered::Yes(actions) = all.serve(3, 7, Request::Sync(handle)) else { panic!() };
+    let actions = all.serve(asked(3, Request::Sync(handle)));
     assert!(matches!(actions[..], [Action::Wait(3), Action::Work(KEY)]), "{actions:?}");
     let steps: Vec<Action> = std::iter::from_fn(|| all.step(KEY, true)).flatten().collect();
     let sent: Vec<&Message> = steps
@@ -129,9 +133,9 @@ fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
 #[test]
 fn a_generation_that_its_owner_gives_up_answers_all_programs() {
     let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
-    let Answered::Yes(_) = all.serve(3, 7, Request::Renew(handle)) else { panic!() };
+    let _ = all.serve(asked(3, Request::Renew(handle)));
     all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
-    let Answered::Yes(_) = all.serve(4, 7, Request::Resize(handle, 3)) else { panic!() };
+    let _ = all.serve(asked(4, Request::Resize(handle, 3)));
     let actions = all.hear_free(KEY, &Two);
     let links: Vec<u64> = actions
         .iter()
@@ -204,7 +208,7 @@ fn the_memory_of_a_replica_that_no_program_can_change_keeps_its_size() {
     cut(&mut all, 100);
     assert_eq!(size(), 100);
     // A request for the owner is still to be sent, so that the replica stays.
-    let Answered::Yes(_) = all.serve(3, 7, Request::Sync(handle)) else { panic!() };
+    let _ = all.serve(asked(3, Request::Sync(handle)));
     all.replicas.retire(KEY);
     all.replicas.close(KEY);
     assert!(all.replicas.get(KEY).unwrap().is_left());
