@@ -3,7 +3,8 @@
 
 pub(crate) mod calls;
 
-use crate::{containers, data, settle, stdio};
+use crate::operations::Transfer;
+use crate::{settle, stdio};
 use agg_core::blob::is_container;
 use aggio_container::refused::{Refusal, refusing};
 use calls::*;
@@ -121,13 +122,7 @@ fn refusals(path: &Path) -> Vec<Told> {
     let only_read = open(path, O_RDONLY).unwrap();
     let below = open(&path.join("x"), O_WRONLY | O_CREAT).map(i64::from);
     // SAFETY: the address cannot be read, and the call must report that.
-    let nowhere = size(unsafe {
-        if containers::has(fd) {
-            containers::write(fd, std::ptr::null(), 4)
-        } else {
-            data::write(fd, std::ptr::null(), 4)
-        }
-    });
+    let nowhere = unsafe { write_by(fd, &Transfer::one(std::ptr::null(), 4)) };
     let all = vec![
         missing,
         opened(O_WRONLY | O_CREAT | O_EXCL),
@@ -206,7 +201,7 @@ fn streams_read_what_they_have_written() {
         let mut line: [c_char; 99] = [0; 99];
         // SAFETY: C strings; the stream is open until it is closed; room for 99 bytes.
         let read = unsafe {
-            let stream = stdio::open(name.as_ptr(), c"w+".as_ptr());
+            let stream = stdio::fopen(name.as_ptr(), c"w+".as_ptr());
             assert!(!stream.is_null());
             for _ in 0..100 {
                 assert!(libc::fputs(c"a line\n".as_ptr(), stream) >= 0);

@@ -2,8 +2,9 @@
 //! crate `aggio-posix`.
 
 use crate::{config, unused};
-use aggio_posix::containers::{Areas, Containers, OwnLocks, Streams};
+use aggio_posix::containers::{Areas, OwnLocks};
 use aggio_posix::coupled::Coupled;
+use aggio_posix::standard::Streams;
 use aggio_posix::{Descriptors, Files, Host, OwnSpool, Process, Thread};
 
 #[unsafe(export_name = "aggio_posix_process")]
@@ -17,9 +18,6 @@ static FILES: Files = Files::new();
 
 #[unsafe(export_name = "aggio_posix_spool")]
 static SPOOL: OwnSpool = OwnSpool::new();
-
-#[unsafe(export_name = "aggio_posix_containers")]
-static CONTAINERS: Containers = Containers::new();
 
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
@@ -48,7 +46,6 @@ std::arch::global_asm!(
     ".hidden aggio_posix_descriptors",
     ".hidden aggio_posix_files",
     ".hidden aggio_posix_spool",
-    ".hidden aggio_posix_containers",
     ".hidden aggio_posix_coupled",
     ".hidden aggio_posix_locks",
     ".hidden aggio_posix_areas",

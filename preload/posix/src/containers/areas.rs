@@ -2,7 +2,7 @@
 //! stores to them would be lost, and live mappings, which consist of pages of logs.
 
 use super::super::lock::{Guard, Lock};
-use super::table::Open;
+use super::table::OpenContainer;
 use agg_core::Extent;
 use agg_core::blob::Placed;
 use libc::c_int;
@@ -55,7 +55,7 @@ pub(super) struct Area {
 /// The bytes that a live mapping shows.
 #[derive(Clone)]
 pub(super) struct Live {
-    pub(super) open: &'static Open,
+    pub(super) open: &'static OpenContainer,
     /// The byte of the file at the first address.
     pub(super) offset: u64,
     pub(super) protection: c_int,
@@ -139,13 +139,13 @@ pub(super) fn live_in(start: usize, len: usize) -> Vec<Area> {
 }
 
 /// The files of all live mappings, each at least once.
-pub(super) fn live() -> Vec<&'static Open> {
+pub(super) fn live() -> Vec<&'static OpenContainer> {
     let open = |area: &Area| Some(area.live.as_ref()?.open);
     with(|list| list.iter().filter_map(open).collect()).unwrap_or_default()
 }
 
 /// Whether `open` has a live mapping.
-pub(super) fn has_live(open: &Open) -> bool {
+pub(super) fn has_live(open: &OpenContainer) -> bool {
     any_live_of(|other| std::ptr::eq(other, open))
 }
 
@@ -154,7 +154,7 @@ pub(super) fn has_live_on(identity: (u64, u64)) -> bool {
     any_live_of(|open| open.identity == identity)
 }
 
-fn any_live_of(wanted: impl Fn(&Open) -> bool) -> bool {
+fn any_live_of(wanted: impl Fn(&OpenContainer) -> bool) -> bool {
     let is = |area: &Area| area.live.as_ref().is_some_and(|live| wanted(live.open));
     any_live() && with(|list| list.iter().any(is)).unwrap_or(false)
 }
@@ -182,7 +182,7 @@ pub(super) fn protect(start: usize, len: usize, protection: c_int) {
 
 /// The pages of a range are something else, or nothing, from now on; the files that have no live
 /// mapping any more.
-pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
+pub(super) fn forget(start: usize, len: usize) -> Vec<&'static OpenContainer> {
     if AREAS.count.load(Relaxed) == 0 {
         return Vec::new();
     }

@@ -1,9 +1,9 @@
 //! The results of `stat` and `statx` on a container.
 
 use super::super::errno;
-use super::table;
+use super::table::OpenContainer;
 use agg_core::blob::Attributes;
-use libc::{c_int, c_uint, c_void};
+use libc::{c_int, c_void};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -83,8 +83,7 @@ pub(super) unsafe fn tell_x(known: &Attributes, device: u64, names: u32, to: *mu
 }
 
 /// The attributes of an open container, and how many names it has.
-fn known(fd: c_int) -> Result<(Attributes, u32), c_int> {
-    let open = table::get(fd).ok_or(libc::EBADF)?;
+fn known(open: &OpenContainer) -> Result<(Attributes, u32), c_int> {
     let _errno = errno::Keep::new();
     open.locked(|_, state| {
         let names = if state.is_nameless() { 0 } else { 1 };
@@ -96,30 +95,20 @@ fn known(fd: c_int) -> Result<(Attributes, u32), c_int> {
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn fstat(fd: c_int, to: *mut c_void) -> c_int {
-    match (known(fd), table::get(fd)) {
-        (Ok((facts, names)), Some(open)) => {
-            // SAFETY: the caller's promise.
-            unsafe { tell(&facts, open.identity.0, names, to) };
-            0
-        }
-        (Err(error), _) => errno::fail(error) as c_int,
-        _ => errno::fail(libc::EBADF) as c_int,
-    }
+pub(super) unsafe fn fstat(open: &OpenContainer, to: *mut c_void) -> Result<(), c_int> {
+    let (facts, names) = known(open)?;
+    // SAFETY: the caller's promise.
+    unsafe { tell(&facts, open.identity.0, names, to) };
+    Ok(())
 }
 
 /// `statx` of a descriptor.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn fstatx(fd: c_int, _mask: c_uint, to: *mut c_void) -> c_int {
-    match (known(fd), table::get(fd)) {
-        (Ok((facts, names)), Some(open)) => {
-            // SAFETY: the caller's promise.
-            unsafe { tell_x(&facts, open.identity.0, names, to) };
-            0
-        }
-        (Err(error), _) => errno::fail(error) as c_int,
-        _ => errno::fail(libc::EBADF) as c_int,
-    }
+pub(super) unsafe fn fstatx(open: &OpenContainer, to: *mut c_void) -> Result<(), c_int> {
+    let (facts, names) = known(open)?;
+    // SAFETY: the caller's promise.
+    unsafe { tell_x(&facts, open.identity.0, names, to) };
+    Ok(())
 }

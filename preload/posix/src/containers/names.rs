@@ -6,6 +6,7 @@ use super::super::state::{self, Inside};
 use super::super::{errno, readable_memory};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
+use super::table::OpenContainer;
 use super::{change, facts, live, number, table};
 use crate::config::drivers;
 use crate::sets::is_forbidden;
@@ -143,16 +144,21 @@ pub(super) fn follows(flags: c_int) -> bool {
     flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
 
-/// Whether the descriptor itself is meant, which is open on a container.
+/// The open container of the descriptor, if the call means the descriptor itself.
 ///
 /// # Safety
 /// `path` is a C string, null, or an address that cannot be read.
-unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
+unsafe fn descriptor(at: c_int, path: Name, flags: c_int) -> Option<&'static OpenContainer> {
     // A program may pass an address that it cannot read, which the kernel refuses.
     let may_read = || readable_memory::readable(path.cast(), 1);
     // SAFETY: the byte can be read.
     let is_empty = || path.is_null() || may_read() && unsafe { *path == 0 };
-    flags & libc::AT_EMPTY_PATH != 0 && table::has(at) && is_empty()
+    table::get(at).filter(|_| flags & libc::AT_EMPTY_PATH != 0 && is_empty())
+}
+
+/// The result of a call on a descriptor.
+fn told_of(result: Result<(), c_int>) -> Option<c_int> {
+    Some(result.map_or_else(|error| errno::fail(error) as c_int, |()| 0))
 }
 
 /// `stat`, `lstat` and `fstatat`.
@@ -161,9 +167,9 @@ unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
 /// As the C library demands.
 pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> Option<c_int> {
     // SAFETY: the caller's promise.
-    if unsafe { is_descriptor(at, path, flags) } {
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return Some(unsafe { facts::fstat(at, to) });
+        return told_of(unsafe { facts::fstat(open, to) });
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
@@ -181,13 +187,13 @@ pub unsafe fn statx(
     at: c_int,
     path: Name,
     flags: c_int,
-    mask: c_uint,
+    _mask: c_uint,
     to: *mut c_void,
 ) -> Option<c_int> {
     // SAFETY: the caller's promise.
-    if unsafe { is_descriptor(at, path, flags) } {
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return Some(unsafe { facts::fstatx(at, mask, to) });
+        return told_of(unsafe { facts::fstatx(open, to) });
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
@@ -299,8 +305,8 @@ pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_
 /// `fchownat`.
 pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int) -> Option<c_int> {
     // SAFETY: the program's path is a C string.
-    if unsafe { is_descriptor(at, path, flags) } {
-        return Some(change::change_owner(at, user, group));
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
+        return told_of(change::change_owner(open, user, group));
     }
     let (user, group) = (change::who(user), change::who(group));
     with(
@@ -315,9 +321,9 @@ pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int
 /// # Safety
 /// As the C library demands.
 pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
-    if path.is_null() && table::has(at) {
+    if let Some(open) = table::get(at).filter(|_| path.is_null()) {
         // SAFETY: the caller's promise.
-        return Some(unsafe { change::change_times(at, both) });
+        return told_of(unsafe { change::change_times(open, both) });
     }
     // SAFETY: the caller's promise.
     let times = || unsafe { change::times(both) };

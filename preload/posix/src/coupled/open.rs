@@ -4,8 +4,10 @@ use super::facts::known;
 use super::table::{self, Ended};
 use super::{agent, names, number, parts};
 use crate::containers::fill_letters;
+use crate::descriptors;
 use crate::errno;
 use crate::next;
+use crate::operations::Left;
 use crate::report;
 use crate::state::{self, Inside};
 use agg_core::Extent;
@@ -77,7 +79,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     report::tell_coupled(name, generation, writes, began.elapsed());
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
     let (fd, known) = take(opened, flags, writes);
-    if let Some(open) = table::get(fd).filter(|_| known) {
+    if let Some(open) = known {
         if step {
             open.set_step();
         }
@@ -99,8 +101,13 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     Ok(fd)
 }
 
-/// Sets the flags that the program requested. Returns the descriptor, and whether the table has it.
-fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
+/// Sets the flags that the program requested. Returns the descriptor, and its open if the table has
+/// room for it.
+fn take(
+    opened: Opened,
+    flags: c_int,
+    writes: bool,
+) -> (c_int, Option<&'static table::OpenCoupled>) {
     let fd = opened.fd.as_raw_fd();
     // SAFETY: plain numbers.
     unsafe {
@@ -119,19 +126,15 @@ fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
 
 /// Ends an earlier open of `fd` that was closed unnoticed, because a new open gets the number.
 fn forget_closed(fd: c_int) {
-    if table::has(fd) && !state::is_guest() {
-        let _ = forget(fd);
+    if !state::is_guest() {
+        let _ = table::take(fd).map(tell_ended);
     }
 }
 
-/// Takes `fd` out of the table, and notifies the agent if it was the last descriptor of its open.
+/// Notifies the agent that an open has no descriptor left.
 ///
 /// # Errors
 /// The error of the agent, for example because the generation is lost.
-fn forget(fd: c_int) -> Result<(), c_int> {
-    table::take(fd).map_or(Ok(()), tell_ended)
-}
-
 pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
     let _errno = errno::Keep::new();
     let _inside = Inside::enter();
@@ -145,46 +148,20 @@ pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
     }
 }
 
-/// `close` of a coupled file: `kernel` closes the descriptor.
-pub fn close(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    let ended = table::take(fd);
-    let closed = kernel();
-    let told = ended.map_or(Ok(()), tell_ended);
-    match told {
-        Err(error) if closed == 0 => errno::fail(error) as c_int,
-        _ => closed,
+/// Takes `fd` out of the table, before it is closed; the agent is notified afterwards.
+pub(super) fn leave(fd: c_int) -> Left {
+    match table::take(fd) {
+        Some(ended) => Left::After(Box::new(|| tell_ended(ended))),
+        None => Left::Done(Ok(())),
     }
 }
 
-/// Opens that end when their last descriptors are closed; the agent is notified afterwards.
-#[must_use = "the agent is to hear of them when they are closed"]
-pub struct Left(Vec<Ended>);
-
-impl Left {
-    /// Notifies the agent, after the descriptors were closed.
-    pub fn tell(self) {
-        for ended in self.0 {
-            // The calls that close other descriptors on the way do not report errors of these.
-            let _ = tell_ended(ended);
-        }
-    }
-}
-
-/// Takes all descriptors from `first` to `last` out of the table, before they are closed.
-pub fn leave(first: u32, last: u32) -> Left {
-    if !table::any() || state::is_guest() {
-        return Left(Vec::new());
-    }
-    let all = table::all().filter(|fd| (first..=last).contains(&fd.cast_unsigned()));
-    Left(all.filter_map(table::take).collect())
-}
-
-/// After `fd` was duplicated: records that `new` shares its open. Returns `new`.
-pub fn duplicated(fd: c_int, new: c_int) -> c_int {
-    if new >= 0 && new != fd && table::any() && !state::is_guest() {
+/// After a descriptor of `open` was duplicated: records that `new` shares it. Returns `new`.
+pub(super) fn duplicated(open: &'static table::OpenCoupled, new: c_int) -> c_int {
+    if new >= 0 && !state::is_guest() {
         let _errno = errno::Keep::new();
         forget_closed(new);
-        if !table::share(fd, new) {
+        if !descriptors::put(new, open) {
             log!(Level::Warn, "descriptor {new} of a coupled file is not followed");
         }
     }

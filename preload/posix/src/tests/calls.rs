@@ -1,7 +1,9 @@
 //! A process in which files are served, and calls as the host makes them.
 
-use crate::containers::{Areas, Containers, OwnLocks, Streams};
+use crate::containers::{Areas, OwnLocks};
 use crate::coupled::Coupled;
+use crate::operations::{Call, Transfer};
+use crate::standard::Streams;
 use crate::*;
 use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
@@ -9,7 +11,7 @@ use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::Drivers;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
-use libc::{c_int, c_void, off64_t};
+use libc::{c_int, off64_t};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,9 +28,6 @@ static FILES: Files = Files::new();
 
 #[unsafe(export_name = "aggio_posix_spool")]
 static SPOOL: OwnSpool = OwnSpool::new();
-
-#[unsafe(export_name = "aggio_posix_containers")]
-static CONTAINERS: Containers = Containers::new();
 
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
@@ -132,94 +131,111 @@ pub(super) fn open(path: &Path, flags: c_int) -> Result<c_int, c_int> {
 }
 
 pub(super) fn close(fd: c_int) -> Told {
-    told(if containers::has(fd) { containers::close(fd) } else { crate::open::close(fd) })
+    told(crate::open::close(fd))
 }
 
-pub(super) fn write(fd: c_int, bytes: &[u8]) -> Told {
-    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
-    // SAFETY: the bytes outlive the call.
+/// Bytes of the program, to be written.
+fn bytes(bytes: &[u8]) -> Transfer {
+    Transfer::one(bytes.as_ptr().cast(), bytes.len())
+}
+
+/// Any write.
+///
+/// # Safety
+/// As the C library demands.
+pub(super) unsafe fn write_by(fd: c_int, transfer: &Transfer) -> Told {
+    // SAFETY: the caller's promise.
     size(unsafe {
-        if containers::has(fd) {
-            containers::write(fd, data, len)
-        } else {
-            data::write(fd, data, len)
+        match served::of(fd) {
+            Some(file) => file.write(fd, transfer),
+            None => transfer.write(fd, None),
         }
     })
 }
 
-pub(super) fn write_at(fd: c_int, bytes: &[u8], at: off64_t) -> Told {
-    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
-    // SAFETY: the bytes outlive the call.
+/// Any read.
+///
+/// # Safety
+/// As the C library demands.
+pub(super) unsafe fn read_by(fd: c_int, transfer: &Transfer) -> Told {
+    // SAFETY: the caller's promise.
     size(unsafe {
-        if containers::has(fd) {
-            containers::pwrite(fd, data, len, at)
-        } else {
-            data::pwrite(fd, data, len, at)
+        match served::of(fd) {
+            Some(file) => file.read(fd, transfer),
+            None => transfer.read(fd, None),
         }
     })
+}
+
+pub(super) fn write(fd: c_int, data: &[u8]) -> Told {
+    // SAFETY: the bytes outlive the call.
+    unsafe { write_by(fd, &bytes(data)) }
+}
+
+pub(super) fn write_at(fd: c_int, data: &[u8], at: off64_t) -> Told {
+    // SAFETY: the bytes outlive the call.
+    unsafe { write_by(fd, &bytes(data).at(at)) }
+}
+
+/// At most 99 bytes, at the position or from a place on.
+fn read_from(fd: c_int, at: Option<off64_t>) -> Result<Vec<u8>, c_int> {
+    let mut room = vec![0; 99];
+    let mut transfer = Transfer::one(room.as_mut_ptr().cast(), room.len());
+    transfer.offset = at;
+    // SAFETY: the room outlives the call.
+    let read = unsafe { read_by(fd, &transfer) };
+    room.truncate(read? as usize);
+    Ok(room)
 }
 
 /// At most 99 bytes at the position.
 pub(super) fn read(fd: c_int) -> Result<Vec<u8>, c_int> {
-    let mut bytes = vec![0; 99];
-    let data: *mut c_void = bytes.as_mut_ptr().cast();
-    // SAFETY: the room outlives the call.
-    let read = size(unsafe {
-        if containers::has(fd) { containers::read(fd, data, 99) } else { data::read(fd, data, 99) }
-    });
-    bytes.truncate(read? as usize);
-    Ok(bytes)
+    read_from(fd, None)
 }
 
 /// At most 99 bytes from a place on.
 pub(super) fn read_at(fd: c_int, at: off64_t) -> Result<Vec<u8>, c_int> {
-    let mut bytes = vec![0; 99];
-    let data: *mut c_void = bytes.as_mut_ptr().cast();
-    // SAFETY: the room outlives the call.
-    let read = size(unsafe {
-        if containers::has(fd) {
-            containers::pread(fd, data, 99, at)
-        } else {
-            data::pread(fd, data, 99, at)
-        }
-    });
-    bytes.truncate(read? as usize);
-    Ok(bytes)
+    read_from(fd, Some(at))
 }
 
 pub(super) fn seek(fd: c_int, by: off64_t, whence: c_int) -> Told {
-    told(if containers::has(fd) {
-        containers::seek(fd, by, whence)
-    } else {
-        data::seek(fd, by, whence)
+    told(match served::of(fd) {
+        Some(file) => file.seek(fd, by, whence),
+        // SAFETY: plain numbers.
+        None => unsafe { next::lseek64(fd, by, whence) },
+    })
+}
+
+/// Any other call.
+///
+/// # Safety
+/// As the C library demands.
+pub(super) unsafe fn call(fd: c_int, call: &Call) -> Told {
+    // SAFETY: the caller's promise.
+    told(unsafe {
+        match served::of(fd) {
+            Some(file) => file.call(fd, call),
+            None => call.kernel(fd),
+        }
     })
 }
 
 pub(super) fn synchronise(fd: c_int) -> Told {
-    told(if containers::has(fd) {
-        containers::synchronise(fd)
-    } else {
-        // SAFETY: a plain number.
-        manage::synced(fd, || unsafe { libc::fsync(fd) })
-    })
+    // SAFETY: nothing is passed.
+    unsafe { call(fd, &Call::Sync) }
 }
 
 pub(super) fn set_size(fd: c_int, len: off64_t) -> Told {
-    told(if containers::has(fd) {
-        containers::set_size(fd, len)
-    } else {
-        // SAFETY: plain numbers.
-        manage::changed(fd, || unsafe { libc::ftruncate64(fd, len) })
-    })
+    // SAFETY: plain numbers.
+    unsafe { call(fd, &Call::SetSize(len)) }
 }
 
 pub(super) fn duplicate(fd: c_int) -> c_int {
     // SAFETY: a plain number.
     let kernel = || unsafe { libc::dup(fd) };
-    if containers::has(fd) {
-        containers::duplicate(fd, kernel())
-    } else {
-        crate::duplicate::duplicate(fd, kernel)
+    match served::of(fd) {
+        Some(file) => crate::duplicate::duplicate(file, fd, kernel),
+        None => kernel(),
     }
 }
 
@@ -245,13 +261,7 @@ pub(super) fn facts(fd: c_int) -> (i64, libc::nlink_t) {
     // SAFETY: all bits zero are a record, which outlives the call.
     unsafe {
         let mut facts: libc::stat64 = std::mem::zeroed();
-        let to: *mut c_void = (&raw mut facts).cast();
-        let done = if containers::has(fd) {
-            containers::fstat(fd, to)
-        } else {
-            manage::drained(fd, || next::fstat64(fd, to))
-        };
-        assert_eq!(done, 0);
+        assert_eq!(call(fd, &Call::Facts((&raw mut facts).cast())), Ok(0));
         (facts.st_size, facts.st_nlink)
     }
 }

@@ -4,7 +4,7 @@
 //! descriptor 0, 1 or 2 is a container's, the variables `stdin`, `stdout` and `stderr` point to
 //! streams of ours.
 
-use super::{stream, table};
+use super::{containers, descriptors, errno, stdio};
 use libc::{FILE, c_int};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -82,9 +82,9 @@ pub fn before_change(fd: c_int) {
 pub fn after_change(fd: c_int) {
     let Some(pair) = pair_of(fd) else { return };
     let own = pair.own.load(Relaxed);
-    match (table::has(fd), own.is_null()) {
-        (true, true) => replace(fd, pair),
-        (false, false) => {
+    match (descriptors::get::<containers::OpenContainer>(fd), own.is_null()) {
+        (Some(open), true) => replace(open, fd, pair),
+        (None, false) => {
             // SAFETY: the C library's own variable gets the value back that it had.
             unsafe { *variable(fd) = own };
             pair.own.store(null_mut(), Relaxed);
@@ -93,11 +93,12 @@ pub fn after_change(fd: c_int) {
     }
 }
 
-fn replace(fd: c_int, pair: &Pair) {
+fn replace(open: &'static containers::OpenContainer, fd: c_int, pair: &Pair) {
+    let _errno = errno::Keep::new();
     if pair.ours.load(Relaxed).is_null() {
         let mode = if fd == 0 { c"r" } else { c"w" };
         // SAFETY: the mode is a C string.
-        let made = unsafe { stream::on(fd, mode.as_ptr()) };
+        let made = unsafe { stdio::on_descriptor(open, fd, mode.as_ptr()) };
         if made.is_null() {
             return;
         }
@@ -112,10 +113,4 @@ fn replace(fd: c_int, pair: &Pair) {
         pair.own.store(*variable(fd), Relaxed);
         *variable(fd) = pair.ours.load(Relaxed);
     }
-}
-
-/// At the end of the process: flushes all streams.
-pub(super) fn flush() {
-    // SAFETY: all streams.
-    unsafe { libc::fflush(null_mut()) };
 }
