@@ -25,18 +25,14 @@ enum Verdict {
 }
 
 /// A write through `description`.
-///
-/// # Safety
-/// As the C library demands.
 #[inline]
-pub unsafe fn write(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
+pub fn write(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
     let (single, straight) = (transfer.single(), is_straight(description));
     // A small write at the position may be kept back, so that nobody is told anything by it.
     if straight || single.is_none() || transfer.offset.is_some() {
         settle::causal();
     }
-    // SAFETY: the caller's arguments, passed on.
-    let kernel = |position| unsafe { transfer.write(fd, position) };
+    let kernel = |position| transfer.write(fd, position);
     if straight {
         return kernel(None);
     }
@@ -50,8 +46,7 @@ pub unsafe fn write(description: &'static Description, fd: c_int, transfer: &Tra
             one = [(data.cast_const(), len)];
             (&one[..], len)
         }
-        // SAFETY: the caller's promise about its vectors.
-        None => match unsafe { gather(transfer) } {
+        None => match gather(transfer) {
             Some((runs, used, total)) => {
                 several = runs;
                 (&several[..used], total)
@@ -60,7 +55,7 @@ pub unsafe fn write(description: &'static Description, fd: c_int, transfer: &Tra
             None => (&[][..], usize::MAX),
         },
     };
-    // SAFETY: the caller's promise about its data.
+    // SAFETY: they are the memory of a write.
     unsafe {
         match transfer.offset {
             None => at_position(fd, runs, total, kernel),
@@ -78,12 +73,8 @@ fn is_straight(description: &Description) -> bool {
 /// The runs that a few vectors describe, how many, and how many bytes they have together; `None` if
 /// they are too many or too large to be kept back, or wrong. They are copies, which the program
 /// cannot change any more.
-///
-/// # Safety
-/// As [`Transfer::vectors`] demands.
-unsafe fn gather(transfer: &Transfer) -> Option<([Run; MOST_RUNS], usize, usize)> {
-    // SAFETY: the caller's promise.
-    let vectors = unsafe { transfer.vectors() }.ok()?;
+fn gather(transfer: &Transfer) -> Option<([Run; MOST_RUNS], usize, usize)> {
+    let vectors = transfer.vectors().ok()?;
     if !(1..=MOST_RUNS).contains(&vectors.len()) {
         return None;
     }
@@ -263,20 +254,16 @@ unsafe fn at_offset(
 }
 
 /// A read through `description`.
-///
-/// # Safety
-/// As the C library demands.
 #[inline]
-pub unsafe fn read(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
-    // SAFETY: the caller's arguments, passed on.
-    let kernel = |position| unsafe { transfer.read(fd, position) };
+pub fn read(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let kernel = |position| transfer.read(fd, position);
     if transfer.flags != 0 {
         flush::settle(fd, None);
         return kernel(None);
     }
     if let Some((data, len)) = transfer.single()
         && reading::may(description, data, len)
-        // SAFETY: the caller's promise about its data.
+        // SAFETY: it is the memory of a read.
         && let Some(read) = unsafe { small_read(fd, data, len, transfer.offset) }
     {
         return read;

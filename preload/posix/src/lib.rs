@@ -21,7 +21,7 @@
 //! staged         files with writes in the stage of an MPI program
 //! settle         stores buffered bytes of files and containers before others read them
 //! served         calls on descriptors, of whatever kind
-//! open, duplicate, stdio, standard   descriptors and streams that come and go
+//! open, temporary, duplicate, stdio, standard   descriptors and streams that come and go
 //! numbers, passthrough, process, causal   system calls by number, what others get, other processes
 //! ```
 //!
@@ -81,6 +81,7 @@ pub mod staged;
 pub mod standard;
 pub mod state;
 pub mod stdio;
+pub mod temporary;
 pub mod wide;
 
 pub use descriptors::Descriptors;

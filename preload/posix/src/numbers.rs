@@ -112,8 +112,10 @@ unsafe fn on_memory(number: c_long, a: [usize; 6]) -> Option<c_long> {
 unsafe fn on_descriptor(number: c_long, a: [usize; 6]) -> Option<c_long> {
     let fd = c_int::try_from(a[0]).ok()?;
     let file = served::of(fd)?;
-    let one = || Transfer::one(a[1] as *const c_void, a[2]);
-    let list = || Transfer::list(a[1] as *const iovec, a[2] as c_int);
+    // SAFETY: the caller's arguments.
+    let one = || unsafe { Transfer::one(a[1] as *const c_void, a[2]) };
+    // SAFETY: as above.
+    let list = || unsafe { Transfer::list(a[1] as *const iovec, a[2] as c_int) };
     let (offset, flags) = (a[3] as off64_t, a[5] as c_int);
     // SAFETY: the caller's promise.
     let done = unsafe {

@@ -28,8 +28,8 @@ pub fn before() {
 pub fn by_name(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
     // SAFETY: the program's name, which the C library reads as well.
     unsafe { coupled::before_name(path) };
-    coupled::open(at, path, flags, mode).or_else(|| {
-        let fd = containers::open(at, path, flags, mode)?;
+    coupled::open(at, path, flags, mode, served::vacate).or_else(|| {
+        let fd = containers::open(at, path, flags, mode, served::vacate)?;
         standard::after_change(fd);
         Some(fd)
     })
@@ -53,33 +53,11 @@ pub fn open(
     })
 }
 
-/// `mkstemp` and its kin, the same way.
-///
-/// # Safety
-/// `template` is a C string that may be changed.
-pub unsafe fn make_temporary(
-    template: *mut c_char,
-    suffix: c_int,
-    flags: c_int,
-    kernel: impl FnOnce() -> c_int,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    let ours = unsafe { coupled::make_temporary(template, suffix, flags) };
-    // SAFETY: as above.
-    let made = ours.or_else(|| unsafe { containers::make_temporary(template, suffix, flags) });
-    made.unwrap_or_else(|| adopt(kernel()))
-}
-
 /// Takes `fd`, which the kernel has just opened, if a rule names its file; returns it.
 pub fn adopt(fd: c_int) -> c_int {
     if (0..descriptors::LIMIT as c_int).contains(&fd) && !Inside::is() {
         let _errno = errno::Keep::new();
-        if let Some(file) = served::of(fd)
-            && !state::is_guest()
-        {
-            // It was closed where this library does not see it.
-            let _ = file.leave(fd).tell();
-        }
+        served::vacate(fd);
         plain::adopt(fd);
     }
     fd

@@ -9,7 +9,8 @@ use libc::{FILE, c_char, c_int, c_uint, c_ulong, c_void, iovec, mode_t, off64_t,
 /// The most vectors that the kernel takes.
 const VECTORS: c_int = 1024;
 
-/// The arguments of a read or a write: memory of the program, and a place in the file.
+/// The arguments of a read or a write: memory that the caller gives up meanwhile, and a place in
+/// the file.
 pub struct Transfer {
     one: iovec,
     /// The vectors of the program; null if there is only `one`.
@@ -23,14 +24,20 @@ pub struct Transfer {
 
 impl Transfer {
     /// `len` bytes of memory, at the position.
+    ///
+    /// # Safety
+    /// The arguments of a call that reads or writes and lasts at least as long as the value.
     #[inline]
-    pub const fn one(data: *const c_void, len: size_t) -> Self {
+    pub const unsafe fn one(data: *const c_void, len: size_t) -> Self {
         let one = iovec { iov_base: data.cast_mut(), iov_len: len };
         Self { one, list: std::ptr::null(), count: 1, offset: None, flags: 0 }
     }
 
     /// The memory of a list of vectors, at the position.
-    pub const fn list(list: *const iovec, count: c_int) -> Self {
+    ///
+    /// # Safety
+    /// As for [`one`](Transfer::one).
+    pub const unsafe fn list(list: *const iovec, count: c_int) -> Self {
         let one = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         // A list at no address has no vector that can be read.
         let list = if list.is_null() { std::ptr::dangling() } else { list };
@@ -58,11 +65,8 @@ impl Transfer {
     ///
     /// # Errors
     /// As the kernel's, if they cannot be read or are too many.
-    ///
-    /// # Safety
-    /// Nobody changes them meanwhile.
     #[inline]
-    pub unsafe fn vectors(&self) -> Result<&[iovec], c_int> {
+    pub fn vectors(&self) -> Result<&[iovec], c_int> {
         if self.list.is_null() {
             return Ok(std::slice::from_ref(&self.one));
         }
@@ -71,7 +75,7 @@ impl Transfer {
             1..=VECTORS => {
                 let count = self.count as usize;
                 if readable_memory::readable(self.list.cast(), count * size_of::<iovec>()) {
-                    // SAFETY: they can be read; the caller promises the rest.
+                    // SAFETY: they can be read, and nobody changes them meanwhile.
                     Ok(unsafe { std::slice::from_raw_parts(self.list, count) })
                 } else {
                     Err(libc::EFAULT)
@@ -83,14 +87,11 @@ impl Transfer {
 
     /// Lets the kernel read; at `position`, if the call is one at a position that is not the
     /// kernel's.
-    ///
-    /// # Safety
-    /// The program's arguments of such a call.
     #[inline]
-    pub unsafe fn read(&self, fd: c_int, position: Option<u64>) -> ssize_t {
+    pub fn read(&self, fd: c_int, position: Option<u64>) -> ssize_t {
         let offset = position.map(|position| position as off64_t).or(self.offset);
         let (data, len) = (self.one.iov_base, self.one.iov_len);
-        // SAFETY: the caller's promise.
+        // SAFETY: the arguments of such a call.
         unsafe {
             match (self.list.is_null(), offset, self.flags) {
                 (true, None, _) => next::read(fd, data, len),
@@ -105,14 +106,11 @@ impl Transfer {
     }
 
     /// Lets the kernel write, in the same way.
-    ///
-    /// # Safety
-    /// The program's arguments of such a call.
     #[inline]
-    pub unsafe fn write(&self, fd: c_int, position: Option<u64>) -> ssize_t {
+    pub fn write(&self, fd: c_int, position: Option<u64>) -> ssize_t {
         let offset = position.map(|position| position as off64_t).or(self.offset);
         let (data, len) = (self.one.iov_base, self.one.iov_len);
-        // SAFETY: the caller's promise.
+        // SAFETY: the arguments of such a call.
         unsafe {
             match (self.list.is_null(), offset, self.flags) {
                 (true, None, _) => next::write(fd, data, len),
@@ -286,25 +284,15 @@ impl Left {
 /// library do.
 pub trait OpenFile: Sync {
     /// Reads.
-    ///
-    /// # Safety
-    /// As the C library demands.
-    unsafe fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t;
+    fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t;
 
     /// Reads for a stream, which may read more than the program asks for.
-    ///
-    /// # Safety
-    /// As the C library demands.
-    unsafe fn read_for_stream(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        unsafe { self.read(fd, transfer) }
+    fn read_for_stream(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        self.read(fd, transfer)
     }
 
     /// Writes.
-    ///
-    /// # Safety
-    /// As the C library demands.
-    unsafe fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t;
+    fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t;
 
     /// `lseek`.
     fn seek(&'static self, fd: c_int, offset: off64_t, whence: c_int) -> off64_t;
@@ -359,6 +347,12 @@ pub trait OpenFile: Sync {
 
     /// Takes `fd` out of the table, before it is closed.
     fn leave(&'static self, fd: c_int) -> Left;
+
+    /// Takes `fd` out of the table, which was closed where this library does not see it. It is
+    /// another file's already.
+    fn vanish(&'static self, fd: c_int) {
+        let _ = self.leave(fd).tell();
+    }
 
     /// Puts bytes and position into the kernel, for one call that it performs itself; for a
     /// `reason` if others may read the file by it.

@@ -88,25 +88,25 @@ fn why_native(fd: c_int, flags: c_int, mode: Mode) -> Option<Reason> {
     }
 }
 
-/// Takes `fd` out of the table before it is closed.
+/// Takes `fd` out of the table before it is closed, or when it is not `open` any more.
 ///
 /// # Errors
 /// The error that `close` returns to the program: bytes that could not be stored.
-fn forget(fd: c_int) -> Result<(), c_int> {
+fn forget(fd: c_int, open: bool) -> Result<(), c_int> {
     let mut owed = Ok(());
     files::registry(|registry| {
         let Some(mut access) = Access::of(fd) else { return };
         let (file, description) = (access.file, access.description);
         let held = access.held();
-        owed = dirty::drain(file, held);
+        owed = if open { dirty::drain(file, held) } else { Err(libc::EBADF) };
         if owed.is_ok() && held.error != 0 {
             owed = Err(held.take_error());
         }
         if descriptors::take(fd, description) != Some(true) {
+            dirty::change_descriptor(description, fd);
             if description.tracked.load(Relaxed) && file.native.load(Relaxed) {
                 flush::sync_position(description);
             }
-            dirty::change_descriptor(description, fd);
             return;
         }
         if file.dirty.load(Relaxed)
@@ -144,15 +144,13 @@ fn synced(fd: c_int, kernel: impl FnOnce() -> c_int) -> Result<c_int, c_int> {
 
 impl OpenFile for Description {
     #[inline]
-    unsafe fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        unsafe { data::read(self, fd, transfer) }
+    fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        data::read(self, fd, transfer)
     }
 
     #[inline]
-    unsafe fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        unsafe { data::write(self, fd, transfer) }
+    fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        data::write(self, fd, transfer)
     }
 
     fn seek(&'static self, fd: c_int, offset: off64_t, whence: c_int) -> off64_t {
@@ -243,7 +241,11 @@ impl OpenFile for Description {
     }
 
     fn leave(&'static self, fd: c_int) -> Left {
-        Left::Done(forget(fd))
+        Left::Done(forget(fd, true))
+    }
+
+    fn vanish(&'static self, fd: c_int) {
+        let _ = forget(fd, false);
     }
 
     fn settle(&'static self, fd: c_int, reason: Option<Reason>) {

@@ -6,7 +6,7 @@ use super::host::process;
 use super::next;
 use super::operations::{Mapping, OpenFile, Transfer};
 use super::reason::Reason;
-use super::state::Inside;
+use super::state::{self, Inside};
 use super::{containers, coupled, descriptors, errno, readable_memory, settle};
 use libc::{c_char, c_int, c_void, off64_t, ssize_t};
 
@@ -21,6 +21,35 @@ pub fn of(fd: c_int) -> Option<&'static dyn OpenFile> {
         return Some(open);
     }
     Some(entry.object::<coupled::OpenCoupled>()?)
+}
+
+/// Reads from any descriptor.
+pub fn read(fd: c_int, transfer: &Transfer) -> ssize_t {
+    of(fd).map_or_else(|| transfer.read(fd, None), |file| file.read(fd, transfer))
+}
+
+/// Writes to any descriptor.
+pub fn write(fd: c_int, transfer: &Transfer) -> ssize_t {
+    of(fd).map_or_else(|| transfer.write(fd, None), |file| file.write(fd, transfer))
+}
+
+/// `lseek` of any descriptor.
+pub fn seek(fd: c_int, offset: off64_t, whence: c_int) -> off64_t {
+    match of(fd) {
+        Some(file) => file.seek(fd, offset, whence),
+        // SAFETY: plain numbers.
+        None => unsafe { next::lseek64(fd, offset, whence) },
+    }
+}
+
+/// Ends the open file that `fd` belonged to before the kernel has given the number to another one,
+/// if it was closed where this library does not see it.
+pub fn vacate(fd: c_int) {
+    if let Some(file) = of(fd)
+        && !state::is_guest()
+    {
+        file.vanish(fd);
+    }
 }
 
 /// Leaves the file of `fd` to the kernel for good.
@@ -168,33 +197,18 @@ fn control(fd: c_int, command: c_int) -> c_int {
 
 /// Moves one piece. Bytes that were read but could not be written count as not read.
 fn send_piece(to: c_int, from: c_int, bytes: &mut [u8], place: Option<off64_t>) -> ssize_t {
-    let mut transfer = Transfer::one(bytes.as_mut_ptr().cast(), bytes.len());
-    transfer.offset = place;
+    let data = bytes.as_mut_ptr().cast();
     // SAFETY: the bytes outlive the call.
-    let got = unsafe {
-        match of(from) {
-            Some(file) => file.read(from, &transfer),
-            None => transfer.read(from, None),
-        }
-    };
+    let mut source = unsafe { Transfer::one(data, bytes.len()) };
+    source.offset = place;
+    let got = read(from, &source);
     let Ok(len @ 1..) = usize::try_from(got) else { return got };
-    let transfer = Transfer::one(bytes.as_ptr().cast(), len);
     // SAFETY: as above.
-    let written = unsafe {
-        match of(to) {
-            Some(file) => file.write(to, &transfer),
-            None => transfer.write(to, None),
-        }
-    };
+    let written = write(to, &unsafe { Transfer::one(data, len) });
     let left = len - usize::try_from(written).unwrap_or(0);
     if left > 0 && place.is_none() {
         let _errno = errno::Keep::new();
-        let back = -(left as off64_t);
-        match of(from) {
-            Some(file) => file.seek(from, back, libc::SEEK_CUR),
-            // SAFETY: plain numbers.
-            None => unsafe { next::lseek64(from, back, libc::SEEK_CUR) },
-        };
+        seek(from, -(left as off64_t), libc::SEEK_CUR);
     }
     written
 }

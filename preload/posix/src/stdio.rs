@@ -17,29 +17,22 @@ fn descriptor_of(cookie: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn read(cookie: *mut c_void, data: *mut c_char, len: size_t) -> ssize_t {
-    let (fd, transfer) = (descriptor_of(cookie), Transfer::one(data.cast(), len));
+    let fd = descriptor_of(cookie);
     // SAFETY: the stream's buffer.
-    unsafe {
-        match served::of(fd) {
-            Some(file) => file.read_for_stream(fd, &transfer),
-            None => transfer.read(fd, None),
-        }
+    let transfer = unsafe { Transfer::one(data.cast(), len) };
+    match served::of(fd) {
+        Some(file) => file.read_for_stream(fd, &transfer),
+        None => transfer.read(fd, None),
     }
 }
 
 unsafe extern "C" fn write(cookie: *mut c_void, data: *const c_char, len: size_t) -> ssize_t {
-    let (fd, mut done) = (descriptor_of(cookie), 0);
+    let mut done = 0;
     while done < len {
         // SAFETY: the stream's buffer.
-        let written = unsafe {
-            let transfer = Transfer::one(data.add(done).cast(), len - done);
-            match served::of(fd) {
-                Some(file) => file.write(fd, &transfer),
-                None => transfer.write(fd, None),
-            }
-        };
-        match written {
-            1.. => done += written as size_t,
+        let transfer = unsafe { Transfer::one(data.add(done).cast(), len - done) };
+        match served::write(descriptor_of(cookie), &transfer) {
+            written @ 1.. => done += written as size_t,
             // A cookie stream takes less than was asked for as a failure, and nothing else.
             _ => break,
         }
@@ -50,12 +43,7 @@ unsafe extern "C" fn write(cookie: *mut c_void, data: *const c_char, len: size_t
 unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off64_t, whence: c_int) -> c_int {
     // SAFETY: the stream passes a place.
     let place = unsafe { &mut *offset };
-    let fd = descriptor_of(cookie);
-    let position = match served::of(fd) {
-        Some(file) => file.seek(fd, *place, whence),
-        // SAFETY: plain numbers.
-        None => unsafe { next::lseek64(fd, *place, whence) },
-    };
+    let position = served::seek(descriptor_of(cookie), *place, whence);
     if position < 0 {
         return -1;
     }
@@ -154,7 +142,7 @@ pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE
     open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
-        if let Some(made) = coupled::reopen(path, mode, stream) {
+        if let Some(made) = coupled::reopen(path, mode, stream, served::vacate) {
             return made;
         }
         if wide::is_ours(stream) {

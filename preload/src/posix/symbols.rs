@@ -19,7 +19,7 @@ use aggio_posix::operations::{Call, Mapping, Transfer};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
     containers, coupled, duplicate, errno, numbers, open, passthrough, process, readable_memory,
-    served, settle, staged, standard, state, stdio, wide,
+    served, settle, staged, standard, state, stdio, temporary, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -106,13 +106,13 @@ table! {
         = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
     any [mkstemp mkstemp64]
         (name: *mut c_char) -> c_int
-        = { open::make_temporary(name, 0, 0, || next::mkstemp64(name)) };
+        = { temporary::make(name, 0, 0, || next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
-        = { open::make_temporary(name, 0, flags, || next::mkostemp64(name, flags)) };
+        = { temporary::make(name, 0, flags, || next::mkostemp64(name, flags)) };
     any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
-        = { open::make_temporary(name, suffix, 0, || next::mkstemps64(name, suffix)) };
+        = { temporary::make(name, suffix, 0, || next::mkstemps64(name, suffix)) };
     any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
-        = { open::make_temporary(name, suffix, flags, || next::mkostemps64(name, suffix, flags)) };
+        = { temporary::make(name, suffix, flags, || next::mkostemps64(name, suffix, flags)) };
     any [close __close] (fd: c_int) -> c_int = { open::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
         = { open::close_range(first, last, flags) };

@@ -9,14 +9,12 @@ use super::{change, data, facts, locks, mapping, open, placeholder, told};
 use libc::{FILE, c_char, c_int, c_void, off64_t, ssize_t};
 
 impl OpenFile for OpenContainer {
-    unsafe fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        told(unsafe { data::read(self, fd, transfer) })
+    fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        told(data::read(self, fd, transfer))
     }
 
-    unsafe fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        told(unsafe { data::write(self, fd, transfer) })
+    fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        told(data::write(self, fd, transfer))
     }
 
     fn seek(&'static self, fd: c_int, offset: off64_t, whence: c_int) -> off64_t {

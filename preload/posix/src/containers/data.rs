@@ -77,17 +77,9 @@ fn is_durable(transfer: &Transfer) -> Result<bool, c_int> {
 }
 
 /// Reads into memory of the program, one vector after the other, until the file ends.
-///
-/// # Safety
-/// Nobody else uses the memory meanwhile.
-pub(super) unsafe fn read(
-    open: &OpenContainer,
-    fd: c_int,
-    transfer: &Transfer,
-) -> Result<usize, c_int> {
+pub(super) fn read(open: &OpenContainer, fd: c_int, transfer: &Transfer) -> Result<usize, c_int> {
     is_durable(transfer)?;
-    // SAFETY: the caller's promise.
-    let vectors = unsafe { transfer.vectors() }?;
+    let vectors = transfer.vectors()?;
     // Programs look at it after reads from streams that have succeeded (netCDF).
     let _errno = errno::Keep::new();
     let given = given(transfer)?;
@@ -110,7 +102,7 @@ pub(super) unsafe fn read(
                 break;
             }
             if wanted > 0 {
-                // SAFETY: so many bytes can be written, and the caller promises that they are ours.
+                // SAFETY: so many bytes can be written, and they are the memory of a read.
                 let room = unsafe { std::slice::from_raw_parts_mut(data, wanted) };
                 let read = source.read_at(room, start.saturating_add(done as u64))?;
                 (done, rest) = (done + read, rest - read as u64);
@@ -122,26 +114,18 @@ pub(super) unsafe fn read(
 }
 
 /// Writes memory of the program.
-///
-/// # Safety
-/// Nobody changes the memory meanwhile.
-pub(super) unsafe fn write(
-    open: &OpenContainer,
-    fd: c_int,
-    transfer: &Transfer,
-) -> Result<usize, c_int> {
+pub(super) fn write(open: &OpenContainer, fd: c_int, transfer: &Transfer) -> Result<usize, c_int> {
     let durable = is_durable(transfer)?;
-    // SAFETY: the caller's promise.
-    let vectors = unsafe { transfer.vectors() }?;
+    let vectors = transfer.vectors()?;
     let (one, several);
     let buffers = match vectors {
         [vector] => {
-            // SAFETY: the caller's promise.
+            // SAFETY: it is the memory of a write.
             one = [unsafe { bytes(vector) }?];
             &one[..]
         }
         _ => {
-            // SAFETY: the caller's promise.
+            // SAFETY: as above.
             let all = vectors.iter().map(|vector| unsafe { bytes(vector) });
             several = all.collect::<Result<Vec<_>, _>>()?;
             &several[..]

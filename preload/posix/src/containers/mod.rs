@@ -4,7 +4,7 @@
 //! ```text
 //! table        which containers and sets are open       open_file   their readers and logs
 //! placeholder  the descriptor that stands for one: calls that bypass this library fail on it
-//! open, temporary   opening, making, and taking over containers that another program left open
+//! open         opening, making, and taking over containers that another program left open
 //! calls        what one does with the calls on its descriptors
 //! data         reads, writes, positions                mapping  containers in memory
 //! own, aside   descriptors that are not the program's
@@ -41,7 +41,6 @@ mod programs;
 mod rename;
 mod set;
 mod table;
-mod temporary;
 mod write_buffer;
 
 pub use areas::Areas;
@@ -54,13 +53,12 @@ pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
     utimes, without_directory,
 };
-pub use open::{at_exit, attach, before_child, in_child, open, settle_all};
+pub use open::{at_exit, attach, before_child, in_child, is_wanted, open, settle_all};
 pub use own::{is_own, own_among};
 pub use paths::{Name, joined};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
 pub use rename::rename;
 pub use table::{OpenContainer, any};
-pub use temporary::{fill as fill_letters, make as make_temporary};
 pub use write_buffer::store_kept;
 
 use agg_core::Error;

@@ -26,7 +26,14 @@ const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
 
 /// Opens a container, or makes one where a rule says so; `None` if the call means something else.
-pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+/// `vacate` ends the open file that the new descriptor belonged to, if it was closed unseen.
+pub fn open(
+    at: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    vacate: fn(c_int),
+) -> Option<c_int> {
     if Inside::is() || state::is_guest() || !state::has_containers() || flags & IN_DIRECTORY != 0 {
         return None;
     }
@@ -41,23 +48,35 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
         return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
     }
     let result = match placeholder::behind(&path) {
-        Some(meaning) => again(&meaning, flags),
+        Some(meaning) => again(&meaning, flags, vacate),
         None if is_of_a_directory(name) => is_container(&path).then_some(Err(libc::ENOTDIR))?,
-        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags)),
+        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags, vacate)),
     };
     drop(before);
     Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
 }
 
+/// Whether a new file of this name is to be a container.
+pub fn is_wanted(name: *const c_char) -> bool {
+    if !state::has_containers() || Inside::is() || state::is_guest() {
+        return false;
+    }
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    named(libc::AT_FDCWD, name, false).is_some_and(|path| {
+        let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
+        BlobRule::of(&config::get().settings.blobs, &text).is_some()
+    })
+}
+
 /// Opens the container that an open descriptor stands for, by the name of that descriptor.
-fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
+fn again(meaning: &placeholder::Meaning, flags: c_int, vacate: fn(c_int)) -> Result<c_int, c_int> {
     const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
     if flags & NEW == NEW {
         return Err(libc::EEXIST);
     }
     let path = now_at(meaning).ok_or(libc::ENOENT)?;
     let found = find(&path, flags & !NEW, 0).ok_or(libc::ENOENT)??;
-    take(found, path, flags & !NEW)
+    take(found, path, flags & !NEW, vacate)
 }
 
 /// Where the container of a placeholder is, if it is known: under the name that it had; where a
@@ -161,7 +180,7 @@ fn is_hidden(place: &Path) -> bool {
 }
 
 /// Gives an opened container or set a descriptor.
-fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+fn take(found: Found, path: PathBuf, flags: c_int, vacate: fn(c_int)) -> Result<c_int, c_int> {
     let access = flags & libc::O_ACCMODE;
     let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
     if let Held::Container(container) = &found.held
@@ -179,10 +198,7 @@ fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
         undo();
         return Err(libc::EMFILE);
     }
-    if table::get(fd).is_some() {
-        // It was closed where this library does not see it.
-        let _ = forget(fd);
-    }
+    vacate(fd);
     let open = table::add(fd, found, path, kept & !libc::O_CLOEXEC);
     if flags & libc::O_CLOEXEC == 0 {
         locks::prepare(fd);

@@ -49,24 +49,21 @@ fn given_out(open: &OpenCoupled, fd: c_int, refusal: c_int) -> Result<(), c_int>
 }
 
 impl OpenFile for OpenCoupled {
-    unsafe fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        let done = unsafe { step::showing(self, fd, transfer) };
+    fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        let done = step::showing(self, fd, transfer);
         if let Ok(bytes @ 1..) = u64::try_from(done) {
             self.add(bytes);
         }
         done
     }
 
-    unsafe fn read_for_stream(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
-        // SAFETY: the caller's promise.
-        unsafe { step::showing(self, fd, transfer) }
+    fn read_for_stream(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+        step::showing(self, fd, transfer)
     }
 
-    unsafe fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
+    fn write(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
         settle::causal();
-        // SAFETY: the caller's arguments, passed on.
-        step::announcing(self, fd, transfer.offset, || unsafe { transfer.write(fd, None) })
+        step::announcing(self, fd, transfer)
     }
 
     fn seek(&'static self, fd: c_int, offset: off64_t, whence: c_int) -> off64_t {

@@ -4,7 +4,7 @@
 //! table     the opens, and the bytes that the program has read of each
 //! agent     the connection to the agent, which manages names and generations
 //! names     distinguishes names of coupled files from others
-//! open      opening and closing, duplicates, temporary files
+//! open      opening and closing, duplicates
 //! stream    streams of the C library
 //! parts     bytes that are on other nodes until they are read
 //! missing   records which of these bytes have arrived
@@ -44,7 +44,7 @@ pub use change::{
 };
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
-pub use open::{make_temporary, open, own_among};
+pub use open::{is_wanted, open, own_among};
 pub use parts::{before_name, complete_everything, complete_inherited};
 pub use process::{
     after_fork, at_exit, attach, before_fork, died, has_forked, in_child, in_parent, mpi_runs,

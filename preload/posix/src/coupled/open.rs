@@ -3,7 +3,6 @@
 use super::facts::known;
 use super::table::{self, Ended};
 use super::{agent, names, number, parts};
-use crate::containers::fill_letters;
 use crate::descriptors;
 use crate::errno;
 use crate::next;
@@ -16,18 +15,21 @@ use agg_core::log::Level;
 use agg_core::os;
 use aggio_couple::{Open, Opened, is_on_disk};
 use libc::{c_char, c_int, mode_t};
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 use std::time::Instant;
 
-/// How many names `mkstemp` tries.
-const TRIES: u32 = 100;
-
 /// Opens a generation of a coupled file. Returns `None` if the name is not coupled, or refers to a
-/// file on disk.
-pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+/// file on disk. `vacate` ends the open file that the new descriptor belonged to, if it was closed
+/// unnoticed.
+pub fn open(
+    at: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    vacate: fn(c_int),
+) -> Option<c_int> {
     if flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
         // The kernel handles descriptors that only refer to a path, and files without a name.
         let is_directory = flags & libc::O_TMPFILE == libc::O_DIRECTORY;
@@ -38,7 +40,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     let name = names::coupled(at, path, flags & libc::O_NOFOLLOW == 0 && !is_new)?;
     crate::open::before();
     let before = errno::Keep::new();
-    let opened = open_name(&name, flags, mode);
+    let opened = open_name(&name, flags, mode, vacate);
     drop(before);
     match opened {
         Err(error) if is_on_disk(&error) => None,
@@ -47,7 +49,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     }
 }
 
-fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
+fn open_name(name: &Path, flags: c_int, mode: mode_t, vacate: fn(c_int)) -> io::Result<c_int> {
     let _inside = Inside::enter();
     let access = flags & libc::O_ACCMODE;
     let writes = access != libc::O_RDONLY;
@@ -78,6 +80,7 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let (handle, generation) = (opened.handle, opened.generation);
     report::tell_coupled(name, generation, writes, began.elapsed());
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
+    vacate(opened.fd.as_raw_fd());
     let (fd, known) = take(opened, flags, writes);
     if let Some(open) = known {
         if step {
@@ -119,7 +122,6 @@ fn take(
             next::fcntl(fd, libc::F_SETFL, status as usize);
         }
     }
-    forget_closed(fd);
     let known = table::add(fd, opened.handle, writes);
     (opened.fd.into_raw_fd(), known)
 }
@@ -176,27 +178,7 @@ pub fn own_among(first: u32, last: u32) -> Vec<u32> {
     own
 }
 
-/// `mkstemp` and its kin. Returns `None` if no rule covers the template.
-///
-/// # Safety
-/// `template` is a C string that may be changed.
-pub unsafe fn make_temporary(template: *mut c_char, suffix: c_int, flags: c_int) -> Option<c_int> {
-    names::coupled(libc::AT_FDCWD, template, false)?;
-    // SAFETY: the caller's promise.
-    let len = unsafe { CStr::from_ptr(template) }.to_bytes().len();
-    let first = len.checked_sub(6 + usize::try_from(suffix).ok()?)?;
-    // SAFETY: the letters are inside the string.
-    let letters = unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), 6) };
-    if letters != b"XXXXXX" {
-        return None;
-    }
-    let flags = flags & !libc::O_ACCMODE | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-    for _ in 0..TRIES {
-        fill_letters(letters);
-        let fd = open(libc::AT_FDCWD, template, flags, 0o600)?;
-        if fd >= 0 || errno::get() != libc::EEXIST {
-            return Some(fd);
-        }
-    }
-    Some(errno::fail(libc::EEXIST) as c_int)
+/// Whether a new file of this name is to be a coupled one.
+pub fn is_wanted(name: *const c_char) -> bool {
+    names::coupled(libc::AT_FDCWD, name, false).is_some()
 }

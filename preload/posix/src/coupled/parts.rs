@@ -152,7 +152,7 @@ pub(super) fn complete(open: &'static OpenCoupled, fd: c_int) {
     }
 }
 
-/// Calls [`complete`] for all descriptors that a new program would inherit.
+/// Fetches all bytes that are missing in descriptors that a new program would inherit.
 pub fn complete_inherited() {
     each(|open, fd| {
         // SAFETY: plain numbers.
@@ -163,7 +163,7 @@ pub fn complete_inherited() {
     });
 }
 
-/// Calls [`complete`] for all descriptors.
+/// Fetches all bytes that are missing in any descriptor.
 pub fn complete_everything() {
     each(complete);
 }

@@ -14,19 +14,13 @@ use libc::{c_int, iovec, ssize_t};
 /// Bytes of the magic number of the file and the number of records, at most.
 const WIDEST: ssize_t = 12;
 
-/// A write by `kernel` to `fd` at `at`, or at its position. Reports a write to the number of
-/// records.
-pub(super) fn announcing(
-    open: &OpenCoupled,
-    fd: c_int,
-    at: Option<i64>,
-    kernel: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    let done = kernel();
+/// A write to `fd`. Reports a write to the number of records.
+pub(super) fn announcing(open: &OpenCoupled, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let done = transfer.write(fd, None);
     if done <= 0 || !open.is_step() || !open.writes() {
         return done;
     }
-    let start = at.unwrap_or_else(|| parts::position(fd) - done as i64);
+    let start = transfer.offset.unwrap_or_else(|| parts::position(fd) - done as i64);
     if !u64::try_from(start).is_ok_and(|start| covers_number(start, done as u64)) {
         return done;
     }
@@ -40,17 +34,10 @@ pub(super) fn announcing(
 
 /// A read of `fd`. Reads of the number of records get the one that readers may see. The bytes do
 /// not count as read, because the program may not get all of them.
-///
-/// # Safety
-/// As the C library demands.
-pub(super) unsafe fn showing(
-    open: &'static OpenCoupled,
-    fd: c_int,
-    transfer: &Transfer,
-) -> ssize_t {
+pub(super) fn showing(open: &'static OpenCoupled, fd: c_int, transfer: &Transfer) -> ssize_t {
     let at = transfer.offset;
-    // SAFETY: the caller's promise. The kernel rejects invalid vectors.
-    let vectors = unsafe { transfer.vectors() }.unwrap_or_default();
+    // The kernel rejects invalid vectors.
+    let vectors = transfer.vectors().unwrap_or_default();
     let len = vectors.iter().map(|one| one.iov_len as u64).fold(0, u64::saturating_add);
     let _read = match parts::before_read(open, fd, at, len) {
         Ok(read) => read,
@@ -69,15 +56,14 @@ pub(super) unsafe fn showing(
             }
         }
     }
-    // SAFETY: the caller's arguments, passed on.
-    let done = unsafe { transfer.read(fd, None) };
+    let done = transfer.read(fd, None);
     let Ok(read @ 1..) = u64::try_from(done) else { return done };
     if let Some((start, (records, width))) = shown {
         open.set_told(records + 1);
         let bytes = &records.to_be_bytes()[8 - width..];
         for (index, byte) in (NUMBER as u64..).zip(bytes) {
             if let Some(place) = index.checked_sub(start).filter(|place| *place < read) {
-                // SAFETY: the caller's promise; the byte is one of those that were read.
+                // SAFETY: the byte is one of those that were read.
                 unsafe { put(vectors, place as usize, *byte) };
             }
         }

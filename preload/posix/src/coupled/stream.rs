@@ -52,6 +52,7 @@ pub unsafe fn reopen(
     path: *const c_char,
     mode: *const c_char,
     stream: *mut FILE,
+    vacate: fn(c_int),
 ) -> Option<*mut FILE> {
     if path.is_null() {
         return None;
@@ -60,7 +61,7 @@ pub unsafe fn reopen(
     // SAFETY: the caller's promise.
     let Meaning { flags, .. } = unsafe { meaning(mode) }?;
     let before = ended(stream);
-    let fd = open::open(libc::AT_FDCWD, path, flags, 0o666);
+    let fd = open::open(libc::AT_FDCWD, path, flags, 0o666, vacate);
     let Some(fd) = fd.filter(|fd| *fd >= 0) else {
         before.map(open::tell_ended);
         // A `freopen` that cannot open the file closes the stream: do the same.

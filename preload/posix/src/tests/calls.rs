@@ -135,56 +135,40 @@ pub(super) fn close(fd: c_int) -> Told {
 }
 
 /// Bytes of the program, to be written.
-fn bytes(bytes: &[u8]) -> Transfer {
-    Transfer::one(bytes.as_ptr().cast(), bytes.len())
+fn written(bytes: &[u8]) -> Transfer {
+    // SAFETY: the calls of the tests below end before the bytes go.
+    unsafe { Transfer::one(bytes.as_ptr().cast(), bytes.len()) }
 }
 
-/// Any write.
-///
-/// # Safety
-/// As the C library demands.
-pub(super) unsafe fn write_by(fd: c_int, transfer: &Transfer) -> Told {
-    // SAFETY: the caller's promise.
-    size(unsafe {
-        match served::of(fd) {
-            Some(file) => file.write(fd, transfer),
-            None => transfer.write(fd, None),
-        }
-    })
+pub(super) fn write(fd: c_int, bytes: &[u8]) -> Told {
+    size(served::write(fd, &written(bytes)))
 }
 
-/// Any read.
-///
-/// # Safety
-/// As the C library demands.
-pub(super) unsafe fn read_by(fd: c_int, transfer: &Transfer) -> Told {
-    // SAFETY: the caller's promise.
-    size(unsafe {
-        match served::of(fd) {
-            Some(file) => file.read(fd, transfer),
-            None => transfer.read(fd, None),
-        }
-    })
+pub(super) fn write_at(fd: c_int, bytes: &[u8], at: off64_t) -> Told {
+    size(served::write(fd, &written(bytes).at(at)))
 }
 
-pub(super) fn write(fd: c_int, data: &[u8]) -> Told {
-    // SAFETY: the bytes outlive the call.
-    unsafe { write_by(fd, &bytes(data)) }
-}
-
-pub(super) fn write_at(fd: c_int, data: &[u8], at: off64_t) -> Told {
-    // SAFETY: the bytes outlive the call.
-    unsafe { write_by(fd, &bytes(data).at(at)) }
+/// Writes pieces by one call with vectors.
+pub(super) fn write_pieces(fd: c_int, pieces: &[&[u8]], at: Option<off64_t>) -> Told {
+    let vector = |piece: &&[u8]| libc::iovec {
+        iov_base: piece.as_ptr().cast_mut().cast(),
+        iov_len: piece.len(),
+    };
+    let vectors: Vec<_> = pieces.iter().map(vector).collect();
+    // SAFETY: the pieces and vectors outlive the call.
+    let mut transfer = unsafe { Transfer::list(vectors.as_ptr(), vectors.len() as c_int) };
+    transfer.offset = at;
+    size(served::write(fd, &transfer))
 }
 
 /// At most 99 bytes, at the position or from a place on.
 fn read_from(fd: c_int, at: Option<off64_t>) -> Result<Vec<u8>, c_int> {
     let mut room = vec![0; 99];
-    let mut transfer = Transfer::one(room.as_mut_ptr().cast(), room.len());
-    transfer.offset = at;
     // SAFETY: the room outlives the call.
-    let read = unsafe { read_by(fd, &transfer) };
-    room.truncate(read? as usize);
+    let mut transfer = unsafe { Transfer::one(room.as_mut_ptr().cast(), room.len()) };
+    transfer.offset = at;
+    let read = size(served::read(fd, &transfer))?;
+    room.truncate(read as usize);
     Ok(room)
 }
 
@@ -198,12 +182,26 @@ pub(super) fn read_at(fd: c_int, at: off64_t) -> Result<Vec<u8>, c_int> {
     read_from(fd, Some(at))
 }
 
+/// Reads into rooms of these sizes by one call with vectors.
+pub(super) fn read_pieces(
+    fd: c_int,
+    sizes: &[usize],
+    at: Option<off64_t>,
+) -> Result<Vec<Vec<u8>>, c_int> {
+    let mut rooms: Vec<_> = sizes.iter().map(|size| vec![0; *size]).collect();
+    let vector = |room: &mut Vec<u8>| libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    let vectors: Vec<_> = rooms.iter_mut().map(vector).collect();
+    // SAFETY: the rooms and vectors outlive the call.
+    let mut transfer = unsafe { Transfer::list(vectors.as_ptr(), vectors.len() as c_int) };
+    transfer.offset = at;
+    size(served::read(fd, &transfer)).map(|_| rooms)
+}
+
 pub(super) fn seek(fd: c_int, by: off64_t, whence: c_int) -> Told {
-    told(match served::of(fd) {
-        Some(file) => file.seek(fd, by, whence),
-        // SAFETY: plain numbers.
-        None => unsafe { next::lseek64(fd, by, whence) },
-    })
+    told(served::seek(fd, by, whence))
 }
 
 /// Any other call.
