@@ -2,9 +2,8 @@
 //! crate `aggio-posix`.
 
 use crate::{config, unused};
-use aggio_posix::containers::{Areas, OwnLocks};
+use aggio_posix::containers::Areas;
 use aggio_posix::coupled::Coupled;
-use aggio_posix::standard::Streams;
 use aggio_posix::{Descriptors, Files, Host, OwnSpool, Process, Thread};
 
 #[unsafe(export_name = "aggio_posix_process")]
@@ -22,14 +21,8 @@ static SPOOL: OwnSpool = OwnSpool::new();
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
 
-#[unsafe(export_name = "aggio_posix_locks")]
-static LOCKS: OwnLocks = OwnLocks::new();
-
 #[unsafe(export_name = "aggio_posix_areas")]
 static AREAS: Areas = Areas::new();
-
-#[unsafe(export_name = "aggio_posix_streams")]
-static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
@@ -47,8 +40,6 @@ std::arch::global_asm!(
     ".hidden aggio_posix_files",
     ".hidden aggio_posix_spool",
     ".hidden aggio_posix_coupled",
-    ".hidden aggio_posix_locks",
     ".hidden aggio_posix_areas",
-    ".hidden aggio_posix_streams",
     ".hidden aggio_posix_thread"
 );

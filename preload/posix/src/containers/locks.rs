@@ -8,7 +8,7 @@
 
 use super::super::descriptors;
 use super::super::errno;
-use super::super::lock::Lock;
+use super::super::host::{LockFiles, process};
 use super::super::next;
 use super::super::state::{self, Inside};
 use super::table::{self, OpenContainer};
@@ -16,37 +16,12 @@ use super::{placeholder, write_buffer};
 use agg_core::blob::{self, LOCKS_FROM};
 use agg_core::log::Level;
 use libc::{c_int, off64_t};
-use std::cell::UnsafeCell;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// The descriptors with the locks of this process, by the identity of the container: the host's
-/// item `aggio_posix_locks`.
-pub struct OwnLocks {
-    lock: Lock,
-    files: UnsafeCell<Vec<((u64, u64), c_int)>>,
-}
-
-// SAFETY: the list is only touched with the lock.
-unsafe impl Sync for OwnLocks {}
-
-impl OwnLocks {
-    /// None.
-    pub const fn new() -> Self {
-        Self { lock: Lock::new(), files: UnsafeCell::new(Vec::new()) }
-    }
-}
-
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_locks"]
-    safe static OWN: OwnLocks;
-}
-
-/// Lets `act` use the list of this process.
-fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -> Result<T, c_int> {
-    let _guard = OWN.lock.lock().ok_or(libc::EDEADLK)?;
-    // SAFETY: the lock is held.
-    act(unsafe { &mut *OWN.files.get() })
+/// Lets `act` use the descriptors with the locks of this process.
+fn own<T>(act: impl FnOnce(&mut LockFiles) -> Result<T, c_int>) -> Result<T, c_int> {
+    process().locks.with(act).ok_or(libc::EDEADLK)?
 }
 
 /// A new description of the file that carries the locks of a container.
@@ -258,11 +233,13 @@ pub(super) fn at_exit(opens: impl Iterator<Item = &'static OpenContainer>) {
 
 /// In a child after `fork`: locks of the parent's process are not the child's.
 pub(super) fn in_child() {
-    OWN.lock.release();
-    // SAFETY: a child has one thread.
-    for (_, file) in unsafe { &mut *OWN.files.get() }.drain(..) {
-        // SAFETY: the descriptor is ours; the parent's own keeps the locks.
-        unsafe { next::close(file) };
+    // SAFETY: a child has one thread; the descriptors are ours; the parent's own keep the locks.
+    unsafe {
+        process().locks.in_child(|files, _| {
+            for (_, file) in files.drain(..) {
+                next::close(file);
+            }
+        });
     }
 }
 

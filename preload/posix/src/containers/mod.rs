@@ -48,7 +48,7 @@ pub use aside::{aside, room};
 pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
-pub use locks::{OwnLocks, inherit_all, to_inherit};
+pub use locks::{inherit_all, to_inherit};
 pub use names::{
     chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
     utimes, without_directory,

@@ -1,7 +1,7 @@
 //! Containers and sets that are open, and which descriptors belong to them.
 
 use super::super::descriptors::{self, Kind, Object};
-use super::super::lock::Lock;
+use super::super::lock::Locked;
 use super::super::state::Inside;
 use super::number;
 use super::open_file::{Found, Held, State};
@@ -12,7 +12,6 @@ use crate::config::remakes;
 use agg_core::rules::Mode;
 use agg_core::settings::blobs::BlobRule;
 use libc::c_int;
-use std::cell::UnsafeCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
@@ -34,12 +33,8 @@ pub struct OpenContainer {
     /// Whether any of them waits.
     waiting: &'static AtomicBool,
     references: AtomicUsize,
-    lock: Lock,
-    state: UnsafeCell<State>,
+    state: Locked<State>,
 }
-
-// SAFETY: all fields but the atomics are used only with the lock, or never change.
-unsafe impl Sync for OpenContainer {}
 
 // SAFETY: no other type has the kind, and descriptions are never freed.
 unsafe impl Object for OpenContainer {
@@ -84,8 +79,7 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) -> &'sta
         shared: AtomicBool::new(false),
         waiting,
         references: AtomicUsize::new(0),
-        lock: Lock::new(),
-        state: UnsafeCell::new(state),
+        state: Locked::new(state),
     }));
     descriptors::put(fd, open);
     open
@@ -135,9 +129,8 @@ impl OpenContainer {
         act: impl FnOnce(&OpenContainer, &mut State) -> agg_core::Result<T>,
     ) -> Result<T, c_int> {
         let _inside = Inside::enter();
-        let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
-        // SAFETY: the lock is held.
-        act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+        let done = self.state.with(|state| act(self, state)).ok_or(libc::EDEADLK)?;
+        done.map_err(|error| number(&error))
     }
 
     /// From now on another process may have it, too.
@@ -200,11 +193,8 @@ impl OpenContainer {
     /// In a child after `fork`: leaves the log and the readers to the parent, and releases the
     /// lock, which a thread of the parent may have held.
     pub(super) fn disown(&self) {
-        let was_free = self.lock.is_free();
-        self.lock.release();
         // SAFETY: a child has one thread.
-        let state = unsafe { &mut *self.state.get() };
-        state.disown(was_free);
+        unsafe { self.state.in_child(State::disown) };
     }
 }
 

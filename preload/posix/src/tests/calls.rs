@@ -1,9 +1,8 @@
 //! A process in which files are served, and calls as the host makes them.
 
-use crate::containers::{Areas, OwnLocks};
+use crate::containers::Areas;
 use crate::coupled::Coupled;
 use crate::operations::{Call, Transfer};
-use crate::standard::Streams;
 use crate::*;
 use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
@@ -32,14 +31,8 @@ static SPOOL: OwnSpool = OwnSpool::new();
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
 
-#[unsafe(export_name = "aggio_posix_locks")]
-static LOCKS: OwnLocks = OwnLocks::new();
-
 #[unsafe(export_name = "aggio_posix_areas")]
 static AREAS: Areas = Areas::new();
-
-#[unsafe(export_name = "aggio_posix_streams")]
-static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
