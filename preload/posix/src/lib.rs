@@ -19,6 +19,7 @@
 //! containers, sets   files that are blob containers, and sets of netCDF files
 //! coupled        files that programs exchange in memory
 //! staged         files with writes in the stage of an MPI program
+//! names, times   calls with names, on any of these; times of files
 //! settle         stores buffered bytes of files and containers before others read them
 //! served         calls on descriptors, of whatever kind
 //! open, temporary, duplicate, stdio, standard   descriptors and streams that come and go
@@ -61,6 +62,7 @@ mod flush;
 mod host;
 mod lock;
 mod mappings;
+pub mod names;
 pub mod next;
 pub mod numbers;
 pub mod open;
@@ -82,6 +84,7 @@ pub mod standard;
 pub mod state;
 pub mod stdio;
 pub mod temporary;
+mod times;
 pub mod wide;
 
 pub use descriptors::Descriptors;

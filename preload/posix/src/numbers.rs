@@ -5,7 +5,8 @@ use super::duplicate::{control, duplicate, replace};
 use super::operations::{Call, Mapping, Transfer};
 use super::reason::Reason;
 use super::{
-    containers, coupled, errno, flush, next, open, process, readable_memory, served, settle, state,
+    containers, coupled, errno, flush, names, next, open, process, readable_memory, served, settle,
+    state,
 };
 use libc::{c_char, c_int, c_long, c_uint, c_void, iovec, mode_t, off64_t};
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,7 +37,7 @@ pub unsafe fn system_call(number: c_long, a: [usize; 6]) -> c_long {
 /// # Safety
 /// As the call demands.
 unsafe fn by_name(number: c_long, a: [usize; 6]) -> Option<c_int> {
-    use containers::{fstatat, rename, statx, truncate, unlink, utimensat};
+    use names::{fstatat, rename, statx, truncate, unlink, utimensat};
     const HERE: c_int = libc::AT_FDCWD;
     let (at, name, second) = (a[0] as c_int, a[0] as *const c_char, a[1] as *const c_char);
     // SAFETY: the caller's promise.
@@ -55,9 +56,7 @@ unsafe fn by_name(number: c_long, a: [usize; 6]) -> Option<c_int> {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_lstat => fstatat(HERE, name, a[1] as *mut c_void, libc::AT_SYMLINK_NOFOLLOW),
             libc::SYS_newfstatat => fstatat(at, second, a[2] as *mut c_void, a[3] as c_int),
-            libc::SYS_statx => {
-                statx(at, second, a[2] as c_int, a[3] as c_uint, a[4] as *mut c_void)
-            }
+            libc::SYS_statx => statx(at, second, a[2] as c_int, a[4] as *mut c_void),
             libc::SYS_truncate => truncate(name, a[1] as off64_t),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_unlink => unlink(HERE, name, 0),

@@ -80,32 +80,10 @@ macro_rules! next {
     };
 }
 
-/// The file behind a name: a coupled file, or a container or set.
-macro_rules! names {
-    ($call:ident ($($arg:expr),*)) => {
-        coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
-    };
-}
-
 /// A call that removes the previous file of the name `$path`, which may have staged bytes, or an
 /// empty directory.
 macro_rules! losing {
     ($at:expr, $path:expr, $call:expr) => {
         staged::losing($at, $path, || containers::without_directory($at, $path, || $call))
-    };
-}
-
-/// As `names`, for files that may have staged bytes.
-macro_rules! named {
-    (fstatat($at:expr, $path:expr, $facts:expr, $flags:expr)) => {
-        names!(fstatat($at, $path, $facts, $flags))
-            .or_else(|| staged::before_facts($at, $path, $flags))
-    };
-    (statx($at:expr, $path:expr, $flags:expr, $mask:expr, $facts:expr)) => {
-        names!(statx($at, $path, $flags, $mask, $facts))
-            .or_else(|| staged::before_facts($at, $path, $flags))
-    };
-    (truncate($path:expr, $len:expr)) => {
-        names!(truncate($path, $len)).or_else(|| staged::before_facts(libc::AT_FDCWD, $path, 0))
     };
 }

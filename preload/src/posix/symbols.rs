@@ -18,8 +18,8 @@ use aggio_posix::next::{Functions, Missing, Slot};
 use aggio_posix::operations::{Call, Mapping, Transfer};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
-    containers, coupled, duplicate, errno, numbers, open, passthrough, process, readable_memory,
-    served, settle, staged, standard, state, stdio, temporary, wide,
+    containers, coupled, duplicate, errno, names, numbers, open, passthrough, process,
+    readable_memory, served, settle, staged, standard, state, stdio, temporary, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -87,6 +87,8 @@ type Any = *mut c_void;
 /// A name of a file.
 type Path = *const c_char;
 
+/// The flag of calls that do not follow a symbolic link.
+const NOFOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 /// The flags of `open` that `creat` uses.
 const CREATES: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -285,24 +287,24 @@ table! {
 
     // Names.
     path [stat stat64] (path: Path, facts: Any) -> c_int
-        = { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
+        = { names::fstatat(libc::AT_FDCWD, path, facts, 0) };
     path [lstat lstat64] (path: Path, facts: Any) -> c_int
-        = { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
+        = { names::fstatat(libc::AT_FDCWD, path, facts, NOFOLLOW) };
     path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
-        = { named!(fstatat(at, path, facts, flags)) };
+        = { names::fstatat(at, path, facts, flags) };
     path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int
-        = { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
+        = { names::fstatat(libc::AT_FDCWD, path, facts, 0) };
     path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int
-        = { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
+        = { names::fstatat(libc::AT_FDCWD, path, facts, NOFOLLOW) };
     path [__fxstatat __fxstatat64]
         (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
-        = { named!(fstatat(at, path, facts, flags)) };
+        = { names::fstatat(at, path, facts, flags) };
     path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int
-        = { named!(statx(at, path, flags, mask, facts)) };
+        = { names::statx(at, path, flags, facts) };
     any [truncate truncate64] (path: Path, len: off64_t) -> c_int
         = {
             open::before();
-            match named!(truncate(path, len)) {
+            match names::truncate(path, len) {
                 Some(result) => result,
                 None => next::truncate64(path, len),
             }
@@ -310,7 +312,7 @@ table! {
     any [rename] (from: Path, to: Path) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0)) {
+            match names::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
                 Some(result) => result,
                 None => losing!(libc::AT_FDCWD, to, next::rename(from, to)),
             }
@@ -318,7 +320,7 @@ table! {
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(at, from, there, to, 0)) {
+            match names::rename(at, from, there, to, 0) {
                 Some(result) => result,
                 None => losing!(there, to, next::renameat(at, from, there, to)),
             }
@@ -326,7 +328,7 @@ table! {
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(at, from, there, to, flags)) {
+            match names::rename(at, from, there, to, flags) {
                 Some(result) => result,
                 None if flags != 0 => next::renameat2(at, from, there, to, flags),
                 None => losing!(there, to, next::renameat2(at, from, there, to, 0)),
@@ -334,7 +336,7 @@ table! {
         };
     any [unlink] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, 0)) {
+            match names::unlink(libc::AT_FDCWD, path, 0) {
                 Some(result) => result,
                 None => staged::losing(libc::AT_FDCWD, path, || next::unlink(path)),
             }
@@ -342,7 +344,7 @@ table! {
     any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
         = {
             settle::before_rename();
-            match names!(unlink(at, path, flags)) {
+            match names::unlink(at, path, flags) {
                 Some(result) => result,
                 None if flags & libc::AT_REMOVEDIR == 0 => {
                     staged::losing(at, path, || next::unlinkat(at, path, flags))
@@ -352,69 +354,69 @@ table! {
         };
     any [remove] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, 0)) {
+            match names::unlink(libc::AT_FDCWD, path, 0) {
                 Some(result) => result,
                 None => losing!(libc::AT_FDCWD, path, next::remove(path)),
             }
         };
     path [link] (from: Path, to: Path) -> c_int
-        = { names!(link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to))) };
+        = { names::link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to)) };
     path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int
-        = { names!(link((at, from), (there, to))) };
+        = { names::link((at, from), (there, to)) };
     path [chmod] (path: Path, mode: mode_t) -> c_int
-        = { names!(chmod(path, mode)) };
+        = { names::fchmodat(libc::AT_FDCWD, path, mode, 0) };
     path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int
-        = { names!(fchmodat(at, path, mode, flags)) };
+        = { names::fchmodat(at, path, mode, flags) };
     path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int
-        = { names!(chown(path, user, group, true)) };
+        = { names::fchownat(libc::AT_FDCWD, path, user, group, 0) };
     path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int
-        = { names!(chown(path, user, group, false)) };
+        = { names::fchownat(libc::AT_FDCWD, path, user, group, NOFOLLOW) };
     path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int
-        = { names!(fchownat(at, path, user, group, flags)) };
+        = { names::fchownat(at, path, user, group, flags) };
     path [utime] (path: Path, times: Any) -> c_int
-        = { names!(utime(path, times)) };
+        = { names::utime(path, times) };
     path [utimes] (path: Path, times: Any) -> c_int
-        = { names!(utimes(libc::AT_FDCWD, path, times, true)) };
+        = { names::utimes(libc::AT_FDCWD, path, times, 0) };
     path [lutimes] (path: Path, times: Any) -> c_int
-        = { names!(utimes(libc::AT_FDCWD, path, times, false)) };
+        = { names::utimes(libc::AT_FDCWD, path, times, NOFOLLOW) };
     path [futimesat] (at: c_int, path: Path, times: Any) -> c_int
-        = { names!(utimes(at, path, times, true)) };
+        = { names::utimes(at, path, times, 0) };
     path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int
-        = { names!(utimensat(at, path, times, flags)) };
+        = { names::utimensat(at, path, times, flags) };
     path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
-        = { names!(change_attribute(path, true)) };
+        = { names::change_attribute(path, true) };
     path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
-        = { names!(change_attribute(path, false)) };
+        = { names::change_attribute(path, false) };
     any [getxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            names!(attribute(path, true)).unwrap_or_else(|| next::getxattr(path, name, value, len))
+            names::attribute(path, true).unwrap_or_else(|| next::getxattr(path, name, value, len))
         };
     any [lgetxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            names!(attribute(path, false))
+            names::attribute(path, false)
                 .unwrap_or_else(|| next::lgetxattr(path, name, value, len))
         };
     any [listxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            names!(attributes(path, true)).unwrap_or_else(|| next::listxattr(path, list, len))
+            names::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len))
         };
     any [llistxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            names!(attributes(path, false)).unwrap_or_else(|| next::llistxattr(path, list, len))
+            names::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len))
         };
     any [access] (path: Path, wanted: c_int) -> c_int
         = {
-            names!(access(libc::AT_FDCWD, path, wanted, 0))
+            names::access(libc::AT_FDCWD, path, wanted, 0)
                 .unwrap_or_else(|| next::access(path, wanted))
         };
     any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int
         = {
-            names!(access(libc::AT_FDCWD, path, wanted, 0))
+            names::access(libc::AT_FDCWD, path, wanted, 0)
                 .unwrap_or_else(|| next::eaccess(path, wanted))
         };
     any [faccessat] (at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int
         = {
-            let told = names!(access(at, path, wanted, flags));
+            let told = names::access(at, path, wanted, flags);
             told.unwrap_or_else(|| next::faccessat(at, path, wanted, flags))
         };
 
@@ -455,7 +457,7 @@ table! {
         };
     any [rmdir] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR)) {
+            match names::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
                 Some(result) => result,
                 None => containers::without_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
             }

@@ -50,8 +50,7 @@ pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
 pub use locks::{inherit_all, to_inherit};
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
-    utimes, without_directory,
+    fchmodat, fchownat, fstatat, statx, truncate, unlink, utimensat, without_directory,
 };
 pub use open::{at_exit, attach, before_child, in_child, is_wanted, open, settle_all};
 pub use own::{is_own, own_among};

@@ -3,6 +3,7 @@
 
 use super::super::next;
 use super::super::state::{self, Inside};
+use super::super::times::times;
 use super::super::{errno, readable_memory};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
@@ -183,13 +184,7 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn statx(
-    at: c_int,
-    path: Name,
-    flags: c_int,
-    _mask: c_uint,
-    to: *mut c_void,
-) -> Option<c_int> {
+pub unsafe fn statx(at: c_int, path: Name, flags: c_int, to: *mut c_void) -> Option<c_int> {
     // SAFETY: the caller's promise.
     if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
@@ -277,16 +272,6 @@ pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c
     kernel()
 }
 
-/// `remove`.
-pub fn remove(path: Name) -> Option<c_int> {
-    unlink(libc::AT_FDCWD, path, 0)
-}
-
-/// `chmod`.
-pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
-    fchmodat(libc::AT_FDCWD, path, mode, 0)
-}
-
 /// `fchmodat`.
 pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
     with(
@@ -294,12 +279,6 @@ pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_i
         |container| container.set_mode(mode & 0o7777),
         |file| std::fs::set_permissions(file, Permissions::from_mode(mode & 0o7777)),
     )
-}
-
-/// `chown` and `lchown`.
-pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    fchownat(libc::AT_FDCWD, path, user, group, flags)
 }
 
 /// `fchownat`.
@@ -326,7 +305,7 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
         return told_of(unsafe { change::change_times(open, both) });
     }
     // SAFETY: the caller's promise.
-    let times = || unsafe { change::times(both) };
+    let times = || unsafe { times(both) };
     with(
         (at, path, follows(flags)),
         |container| {
@@ -352,36 +331,4 @@ fn no_times(errno: c_int) -> agg_core::Error {
 
 fn c_name(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
-}
-
-/// `utimes`, `lutimes` and `futimesat`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
-    meant(at, path, follow)?;
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    // SAFETY: the caller's promise.
-    match unsafe { change::finer(both.cast()) } {
-        // SAFETY: null or two times.
-        Ok(times) => unsafe { utimensat(at, path, change::pointer(times.as_ref()), flags) },
-        Err(error) => Some(errno::fail(error) as c_int),
-    }
-}
-
-/// `utime`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
-    meant(libc::AT_FDCWD, path, true)?;
-    if !both.is_null() && !readable_memory::readable(both.cast(), size_of::<libc::utimbuf>()) {
-        return Some(errno::fail(libc::EFAULT) as c_int);
-    }
-    // SAFETY: null, or it can be read.
-    let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
-        [times.actime, times.modtime].map(|time| libc::timespec { tv_sec: time, tv_nsec: 0 })
-    });
-    // SAFETY: null or two times.
-    unsafe { utimensat(libc::AT_FDCWD, path, change::pointer(times.as_ref()), 0) }
 }

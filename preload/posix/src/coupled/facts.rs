@@ -6,7 +6,7 @@ use crate::errno;
 use crate::next;
 use crate::state::Inside;
 use aggio_couple::Stat;
-use libc::{c_int, c_uint, c_void};
+use libc::{c_int, c_void};
 use std::io;
 use std::path::Path;
 
@@ -75,13 +75,7 @@ unsafe fn tell(known: &Stat, to: *mut c_void) {
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn statx(
-    at: c_int,
-    path: Name,
-    flags: c_int,
-    _mask: c_uint,
-    to: *mut c_void,
-) -> Option<c_int> {
+pub unsafe fn statx(at: c_int, path: Name, flags: c_int, to: *mut c_void) -> Option<c_int> {
     Some(match known(at, path, follows(flags))? {
         Ok(facts) => {
             // SAFETY: the caller's promise.

@@ -39,8 +39,8 @@ mod tests;
 
 pub use agent::{is_own, shared};
 pub use change::{
-    attribute, attributes, change_attribute, chmod, chown, fchmodat, fchownat, link, rename,
-    truncate, unlink, utime, utimensat, utimes,
+    attribute, attributes, change_attribute, fchmodat, fchownat, link, rename, truncate, unlink,
+    utimensat,
 };
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};

@@ -235,14 +235,14 @@ pub(super) fn unlink(path: &Path) -> Told {
     settle::before_rename();
     // SAFETY: a C string.
     let kernel = || unsafe { libc::unlink(path.as_ptr()) };
-    told(containers::unlink(libc::AT_FDCWD, path.as_ptr(), 0).unwrap_or_else(kernel))
+    told(names::unlink(libc::AT_FDCWD, path.as_ptr(), 0).unwrap_or_else(kernel))
 }
 
 pub(super) fn remove_directory(path: &Path) -> Told {
     let path = c_path(path);
     // SAFETY: a C string.
     let kernel = || unsafe { libc::rmdir(path.as_ptr()) };
-    let of_file = containers::unlink(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR);
+    let of_file = names::unlink(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR);
     let of_directory = || containers::without_directory(libc::AT_FDCWD, path.as_ptr(), kernel);
     told(of_file.unwrap_or_else(of_directory))
 }
