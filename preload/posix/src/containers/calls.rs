@@ -25,7 +25,7 @@ impl OpenFile for OpenContainer {
         // SAFETY: the caller's promise.
         let done = unsafe {
             match *call {
-                Call::Facts(to) => facts::fstat(self, to),
+                Call::Facts(to) => facts::of_open(self).map(|facts| facts.stat(to)),
                 Call::SetSize(size) => change::set_size(self, size),
                 Call::Allocate { mode, offset, len } => change::allocate(self, mode, offset, len),
                 Call::Reserve { offset, len } => change::allocate(self, 0, offset, len),

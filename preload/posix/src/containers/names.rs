@@ -170,12 +170,12 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
     // SAFETY: the caller's promise.
     if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return told_of(unsafe { facts::fstat(open, to) });
+        return told_of(facts::of_open(open).map(|facts| unsafe { facts.stat(to) }));
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, device, 1, to) };
+        unsafe { facts::facts(&known, device, 1).stat(to) };
         Ok(())
     })
 }
@@ -188,12 +188,12 @@ pub unsafe fn statx(at: c_int, path: Name, flags: c_int, to: *mut c_void) -> Opt
     // SAFETY: the caller's promise.
     if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return told_of(unsafe { facts::fstatx(open, to) });
+        return told_of(facts::of_open(open).map(|facts| unsafe { facts.statx(to) }));
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, device, 1, to) };
+        unsafe { facts::facts(&known, device, 1).statx(to) };
         Ok(())
     })
 }
