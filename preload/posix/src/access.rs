@@ -21,7 +21,7 @@ impl Access {
     #[inline]
     pub fn of(fd: c_int) -> Option<Self> {
         loop {
-            let description = descriptors::get(fd)?;
+            let description = descriptors::get::<Description>(fd)?;
             let file = description.file()?;
             let guard = file.lock()?;
             let same = |other: &'static Description| std::ptr::eq(other, description);

@@ -17,6 +17,14 @@ pub struct Meaning {
     pub special: bool,
 }
 
+impl Meaning {
+    /// Whether a descriptor with these `flags` may have a stream with the `wanted` ones.
+    pub fn allows(flags: c_int, wanted: c_int) -> bool {
+        let (has, wants) = (flags & libc::O_ACCMODE, wanted & libc::O_ACCMODE);
+        has == libc::O_RDWR || has == wants
+    }
+}
+
 /// Parses a mode; `None` if it is invalid.
 ///
 /// # Safety

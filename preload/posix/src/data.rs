@@ -1,14 +1,15 @@
-//! Reads, writes and positions.
+//! Reads, writes and positions of files that rules name.
 
 use super::access::Access;
 use super::files::{Description, File, Held};
 use super::next;
-use super::{coupled, descriptors, dirty, errno, readable_memory, reading, settle};
-use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
+use super::operations::Transfer;
+use super::{descriptors, dirty, errno, flush, readable_memory, reading, settle};
+use libc::{c_int, off64_t, ssize_t};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The most vectors that the kernel takes.
-const VECTORS: c_int = 1024;
+/// The most vectors of a write that is kept back.
+const MOST_RUNS: usize = 16;
 
 /// A run of the program's memory.
 type Run = (*const u8, usize);
@@ -23,91 +24,43 @@ enum Verdict {
     Kernel(Option<u64>),
 }
 
-/// `write`.
-///
-/// # Safety
-/// As the C library demands.
+/// A write through `description`.
 #[inline]
-pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    let straight = |_: &Description| {
+pub fn write(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let (single, straight) = (transfer.single(), is_straight(description));
+    // A small write at the position may be kept back, so that nobody is told anything by it.
+    if straight || single.is_none() || transfer.offset.is_some() {
         settle::causal();
-        // SAFETY: the caller's arguments, passed on.
-        unsafe { next::write(fd, data, len) }
-    };
-    let Some(description) = descriptors::get(fd) else {
-        settle::causal();
-        // SAFETY: the caller's arguments, passed on.
-        return unsafe { next::write(fd, data, len) };
-    };
-    if is_straight(description) {
-        return straight(description);
     }
-    // SAFETY: the caller's promise about its data.
-    unsafe {
-        at_position(fd, &[(data.cast(), len)], len, |position| match position {
-            Some(position) => next::pwrite64(fd, data, len, position as i64),
-            None => next::write(fd, data, len),
-        })
+    let kernel = |position| transfer.write(fd, position);
+    if straight {
+        return kernel(None);
     }
-}
-
-/// `writev`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-    settle::causal();
-    let managed = descriptors::get(fd).is_some_and(|description| !is_straight(description));
-    // SAFETY: the caller's promise about its vectors.
-    let gathered = if managed { unsafe { gather(vectors, count) } } else { None };
-    let Some((runs, used, total)) = gathered else {
-        settle::settle(fd, None);
-        // SAFETY: the caller's arguments, passed on.
-        return at_once(fd, || unsafe { next::writev(fd, vectors, count) });
-    };
-    // SAFETY: the caller's promise about its data.
-    unsafe {
-        at_position(fd, &runs[..used], total, |position| match position {
-            Some(position) => next::pwritev64(fd, vectors, count, position as i64),
-            None => next::writev(fd, vectors, count),
-        })
+    if transfer.flags != 0 {
+        flush::settle(fd, None);
+        return kernel(None);
     }
-}
-
-/// `pwrite`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pwrite(fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise about its data.
-    unsafe {
-        at_offset(fd, &[(data.cast(), len)], len, offset, || next::pwrite64(fd, data, len, offset))
-    }
-}
-
-/// `pwritev`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pwritev(fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise about its vectors and their data.
-    unsafe {
-        let kernel = || next::pwritev64(fd, vectors, count, offset);
-        match gather(vectors, count) {
-            Some((runs, used, total)) => at_offset(fd, &runs[..used], total, offset, kernel),
-            None => match settle::drained(fd) {
-                Ok(()) => at_once(fd, kernel),
-                Err(error) => errno::fail(error),
-            },
+    let (one, several);
+    let (runs, total) = match single {
+        Some((data, len)) => {
+            one = [(data.cast_const(), len)];
+            (&one[..], len)
         }
-    }
-}
-
-/// A write that is not buffered.
-fn at_once(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
-    match descriptors::get(fd).and_then(|description| Some((description.file()?, description))) {
-        Some((file, description)) => dirty::at_once(file, description, kernel),
-        None => kernel(),
+        None => match gather(transfer) {
+            Some((runs, used, total)) => {
+                several = runs;
+                (&several[..used], total)
+            }
+            // The kernel takes them, or says what is wrong.
+            None => (&[][..], usize::MAX),
+        },
+    };
+    // SAFETY: they are the memory of a write.
+    unsafe {
+        match transfer.offset {
+            None => at_position(fd, runs, total, kernel),
+            Some(offset) => at_offset(fd, runs, total, offset, || kernel(None)),
+        }
     }
 }
 
@@ -118,25 +71,19 @@ fn is_straight(description: &Description) -> bool {
 }
 
 /// The runs that a few vectors describe, how many, and how many bytes they have together; `None` if
-/// they are too many or too large to be kept back, or wrong.
-///
-/// # Safety
-/// `vectors` points to `count` vectors.
-unsafe fn gather(vectors: *const iovec, count: c_int) -> Option<([Run; 16], usize, usize)> {
-    let mut runs = [(std::ptr::null(), 0); 16];
-    if !(1..=VECTORS.min(16)).contains(&count)
-        || !readable_memory::readable(vectors.cast(), count as usize * size_of::<iovec>())
-    {
+/// they are too many or too large to be kept back, or wrong. They are copies, which the program
+/// cannot change any more.
+fn gather(transfer: &Transfer) -> Option<([Run; MOST_RUNS], usize, usize)> {
+    let vectors = transfer.vectors().ok()?;
+    if !(1..=MOST_RUNS).contains(&vectors.len()) {
         return None;
     }
-    let mut total = 0usize;
-    for (index, run) in runs.iter_mut().take(count as usize).enumerate() {
-        // SAFETY: the caller's promise.
-        let vector = unsafe { *vectors.add(index) };
+    let (mut runs, mut total) = ([(std::ptr::null(), 0); MOST_RUNS], 0usize);
+    for (run, vector) in runs.iter_mut().zip(vectors) {
         *run = (vector.iov_base.cast_const().cast(), vector.iov_len);
-        total = total.checked_add(vector.iov_len).filter(|total| *total <= dirty::LARGE)?;
+        total = total.checked_add(run.1).filter(|total| *total <= dirty::LARGE)?;
     }
-    Some((runs, count as usize, total))
+    Some((runs, vectors.len(), total))
 }
 
 /// Whether all of it can be read; if not, the kernel says so.
@@ -182,10 +129,11 @@ unsafe fn at_position(
 /// `runs` describe memory that can be read.
 #[cold]
 unsafe fn interrupting(fd: c_int, runs: &[Run], total: usize) -> Option<ssize_t> {
-    let file = descriptors::get(fd)?.file()?;
+    let file = descriptors::get::<Description>(fd)?.file()?;
     // SAFETY: the caller's promise.
-    let taken =
-        all_readable(runs) && runs.iter().all(|run| unsafe { file.late.take(fd, run.0, run.1) });
+    let taken = total <= dirty::LARGE
+        && all_readable(runs)
+        && runs.iter().all(|run| unsafe { file.late.take(fd, run.0, run.1) });
     taken.then_some(total as ssize_t)
 }
 
@@ -276,11 +224,6 @@ unsafe fn at_offset(
     offset: off64_t,
     kernel: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    settle::causal();
-    let Some(description) = descriptors::get(fd) else { return kernel() };
-    if is_straight(description) {
-        return kernel();
-    }
     let Some(mut access) = Access::of(fd) else { return kernel() };
     let (file, description) = (access.file, access.description);
     let held = access.held();
@@ -310,77 +253,66 @@ unsafe fn at_offset(
     }
 }
 
-/// `read`.
-///
-/// # Safety
-/// As the C library demands.
+/// A read through `description`.
 #[inline]
-pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
-    let small =
-        descriptors::get(fd).is_some_and(|description| reading::may(description, data.cast(), len));
-    // SAFETY: the caller's promise about its data.
-    if small && let Some(read) = unsafe { small_read(fd, data.cast(), len) } {
+pub fn read(description: &'static Description, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let kernel = |position| transfer.read(fd, position);
+    if transfer.flags != 0 {
+        flush::settle(fd, None);
+        return kernel(None);
+    }
+    if let Some((data, len)) = transfer.single()
+        && reading::may(description, data, len)
+        // SAFETY: it is the memory of a read.
+        && let Some(read) = unsafe { small_read(fd, data, len, transfer.offset) }
+    {
         return read;
     }
-    // SAFETY: the caller's arguments, passed on.
-    read_at_position(fd, |position| unsafe {
-        match position {
-            Some(position) => next::pread64(fd, data, len, position as i64),
-            None => next::read(fd, data, len),
-        }
-    })
+    match transfer.offset {
+        None => read_at_position(description, fd, kernel),
+        Some(_) => flush::drained(fd).map_or_else(errno::fail, |()| kernel(None)),
+    }
 }
 
-/// A small read at the position, if it is one of several; `None`, and nothing has happened, if not.
+/// A small read at `offset`, or at the position, if it is one of several; `None`, and nothing has
+/// happened, if not.
 ///
 /// # Safety
 /// `data` has room for `len` bytes.
-unsafe fn small_read(fd: c_int, data: *mut u8, len: usize) -> Option<ssize_t> {
+unsafe fn small_read(
+    fd: c_int,
+    data: *mut u8,
+    len: usize,
+    offset: Option<off64_t>,
+) -> Option<ssize_t> {
+    let offset = offset.map(u64::try_from).transpose().ok()?;
     let mut access = Access::of(fd)?;
     let (file, description) = (access.file, access.description);
     let held = access.held();
-    if !reading::wanted(held) || file.native.load(Relaxed) || !track(description) {
+    if file.native.load(Relaxed) || !reading::wanted(held) {
+        return None;
+    }
+    if offset.is_none() && !track(description) {
         return None;
     }
     if let Err(error) = dirty::drain(file, held) {
         return Some(errno::fail(error));
     }
-    let position = description.position();
+    let place = offset.unwrap_or_else(|| description.position());
     // SAFETY: the caller's promise.
-    let read = unsafe { reading::read(held, fd, data, len, position) };
-    if read > 0 {
-        description.set_position(position + read as u64);
+    let read = unsafe { reading::read(held, fd, data, len, place) };
+    if offset.is_none() && read > 0 {
+        description.set_position(place + read as u64);
     }
     Some(read)
 }
 
-/// `pread`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
-    let small =
-        descriptors::get(fd).is_some_and(|description| reading::may(description, data.cast(), len));
-    if small
-        && let Ok(place) = u64::try_from(offset)
-        && let Some(mut access) = Access::of(fd)
-        && !access.file.native.load(Relaxed)
-        && reading::wanted(access.held())
-    {
-        let file = access.file;
-        return match dirty::drain(file, access.held()) {
-            // SAFETY: the caller's promise about its data.
-            Ok(()) => unsafe { reading::read(access.held(), fd, data.cast(), len, place) },
-            Err(error) => errno::fail(error),
-        };
-    }
-    // SAFETY: the caller's arguments, passed on.
-    read_at_offset(fd, || unsafe { next::pread64(fd, data, len, offset) })
-}
-
 /// A read at the position: `kernel` does it, at the place given if the position is ours.
-pub fn read_at_position(fd: c_int, kernel: impl FnOnce(Option<u64>) -> ssize_t) -> ssize_t {
-    let Some(description) = descriptors::get(fd) else { return kernel(None) };
+fn read_at_position(
+    description: &Description,
+    fd: c_int,
+    kernel: impl FnOnce(Option<u64>) -> ssize_t,
+) -> ssize_t {
     let clean = description.file().is_none_or(|file| !file.dirty.load(Relaxed));
     if clean && !description.tracked.load(Relaxed) {
         return kernel(None);
@@ -399,19 +331,8 @@ pub fn read_at_position(fd: c_int, kernel: impl FnOnce(Option<u64>) -> ssize_t) 
     read
 }
 
-/// A read somewhere else than at the position.
-pub fn read_at_offset(fd: c_int, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
-    match settle::drained(fd) {
-        Ok(()) => kernel(),
-        Err(error) => errno::fail(error),
-    }
-}
-
 /// `lseek`.
 pub fn seek(fd: c_int, offset: off64_t, whence: c_int) -> off64_t {
-    if matches!(whence, libc::SEEK_DATA | libc::SEEK_HOLE) {
-        coupled::complete(fd);
-    }
     // SAFETY: plain numbers.
     let kernel = |offset, whence| unsafe { next::lseek64(fd, offset, whence) };
     let Some(mut access) = Access::of(fd) else { return kernel(offset, whence) };

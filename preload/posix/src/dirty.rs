@@ -29,7 +29,7 @@ pub fn wanted(file: &'static File, held: &mut Held, description: &Description, l
         && !file.native.load(Relaxed)
         && description.writable.load(Relaxed)
         && !state::ending()
-        && (held.slot.is_some() || find_room(file, held, description))
+        && (held.buffer.slot.is_some() || find_room(file, held, description))
 }
 
 /// Whether other processes buffer bytes of the file. If so, buffer the next write too, which
@@ -69,12 +69,12 @@ fn find_room(file: &'static File, held: &mut Held, description: &Description) ->
             return false;
         }
     }
-    held.slot = spool::slot(fd, &held.path, identity, &[SLOT_DATA]);
-    (held.count, held.used) = (0, 0);
-    if held.slot.is_none() {
+    held.buffer.slot = spool::slot(fd, &held.path, identity, &[SLOT_DATA]);
+    (held.buffer.count, held.buffer.used) = (0, 0);
+    if held.buffer.slot.is_none() {
         flush::make_native(file, held, Reason::NoSpool);
     }
-    held.slot.is_some()
+    held.buffer.slot.is_some()
 }
 
 /// Makes room for `len` bytes at `offset`; writes out the buffered bytes if necessary.
@@ -88,9 +88,9 @@ pub fn make_room(
     offset: u64,
     len: usize,
 ) -> Result<(), c_int> {
-    let continues = held.count > 0 && offset == held.end;
-    let fits = held.used + len <= SLOT_DATA
-        && (continues || held.count == 0 || (held.scattered && held.count < PIECES));
+    let continues = held.buffer.count > 0 && offset == held.buffer.end;
+    let fits = held.buffer.used + len <= SLOT_DATA
+        && (continues || held.buffer.count == 0 || (held.scattered && held.buffer.count < PIECES));
     if fits { Ok(()) } else { drain(file, held) }
 }
 
@@ -106,22 +106,22 @@ pub unsafe fn keep(
     (data, len): (*const u8, usize),
     offset: u64,
 ) {
-    let Some(slot) = held.slot else { return };
+    let Some(slot) = held.buffer.slot else { return };
     // SAFETY: the caller's promise, and that there is room.
-    unsafe { std::ptr::copy_nonoverlapping(data, slot.data().add(held.used), len) };
-    if held.count == 0 {
+    unsafe { std::ptr::copy_nonoverlapping(data, slot.data().add(held.buffer.used), len) };
+    if held.buffer.count == 0 {
         know_version(slot, held, description);
     }
-    if held.count > 0 && offset == held.end {
-        slot.extend(held.count - 1, len);
+    if held.buffer.count > 0 && offset == held.buffer.end {
+        slot.extend(held.buffer.count - 1, len);
     } else {
-        slot.push(held.count, offset, len, held.used);
-        held.count += 1;
+        slot.push(held.buffer.count, offset, len, held.buffer.used);
+        held.buffer.count += 1;
     }
     held.ahead.forget();
-    held.used += len;
-    held.end = offset + len as u64;
-    held.writer = Some(description);
+    held.buffer.used += len;
+    held.buffer.end = offset + len as u64;
+    held.buffer.writer = Some(description);
     if !file.dirty.load(Relaxed) {
         files::mark(file, held, true);
     }
@@ -132,7 +132,7 @@ pub unsafe fn keep(
 #[cold]
 fn know_version(slot: Slot, held: &mut Held, description: &Description) {
     let fd = description.descriptor.load(Relaxed);
-    slot.belong_to_file(fd, *held.ask.get_or_insert_with(|| who_knows(fd)));
+    slot.belong_to_file(fd, *held.buffer.ask.get_or_insert_with(|| who_knows(fd)));
 }
 
 /// Where to ask for the version of the file of `fd` that the last write has made: the kernel
@@ -150,27 +150,27 @@ fn who_knows(fd: c_int) -> Ask {
 /// # Errors
 /// The kernel's error number; everything is kept still.
 pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
-    let (Some(slot), Some(writer)) = (held.slot, held.writer) else { return Ok(()) };
-    if held.count == 0 {
+    let (Some(slot), Some(writer)) = (held.buffer.slot, held.buffer.writer) else { return Ok(()) };
+    if held.buffer.count == 0 {
         return Ok(());
     }
     let keep = errno::Keep::new();
     let fd = writer.descriptor.load(Relaxed);
     let storing = spool::begin_storing(slot, fd);
-    let requests = write_pieces(fd, slot, held.count);
+    let requests = write_pieces(fd, slot, held.buffer.count);
     spool::end_storing(storing, fd, requests.is_ok());
     let requests = requests?;
     if log::enabled(Level::Trace) {
         let (_inside, path) = (Inside::enter(), String::from_utf8_lossy(&held.path));
-        let (count, bytes) = (held.count, held.used);
+        let (count, bytes) = (held.buffer.count, held.buffer.used);
         log::write(
             Level::Trace,
             format_args!("{path}: {count} kept pieces, {bytes} bytes, by {requests} requests"),
         );
     }
     drop(keep);
-    if held.count > 8 {
-        held.scattered = requests * 2 <= held.count;
+    if held.buffer.count > 8 {
+        held.scattered = requests * 2 <= held.buffer.count;
     }
     held.counts.drains += requests as u64;
     empty(file, held);
@@ -179,20 +179,20 @@ pub fn drain(file: &'static File, held: &mut Held) -> Result<(), c_int> {
 
 /// Discards the buffered bytes: they are in the kernel, or lost.
 pub fn empty(file: &'static File, held: &mut Held) {
-    if let Some(slot) = held.slot {
+    if let Some(slot) = held.buffer.slot {
         slot.empty();
     }
-    (held.count, held.used) = (0, 0);
+    (held.buffer.count, held.buffer.used) = (0, 0);
     files::mark(file, held, false);
 }
 
 /// Discards buffered bytes that can never be stored, and reports the loss to the user.
 #[cold]
 pub fn lose(file: &'static File, held: &mut Held, error: c_int) {
-    let Some(slot) = held.slot else { return };
+    let Some(slot) = held.buffer.slot else { return };
     let _inside = state::Inside::enter();
     let (offset, ..) = slot.piece(0);
-    let (path, bytes) = (String::from_utf8_lossy(&held.path), held.used);
+    let (path, bytes) = (String::from_utf8_lossy(&held.path), held.buffer.used);
     let cause = std::io::Error::from_raw_os_error(error);
     agg_core::log::write(
         agg_core::log::Level::Error,
@@ -284,7 +284,7 @@ fn write_all(fd: c_int, slot: Slot, offset: u64, len: usize, place: usize) -> Re
 /// Chooses another descriptor for a description that loses `fd`.
 pub fn change_descriptor(description: &'static Description, fd: c_int) {
     if description.descriptor.load(Relaxed) == fd
-        && let Some(other) = descriptors::of(description)
+        && let Some(other) = descriptors::of(description).next()
     {
         description.descriptor.store(other, Relaxed);
     }
@@ -308,7 +308,7 @@ pub fn carry_out(file: &'static File, held: &mut Held) {
         }
         let (fd, bytes) = file.late.entry(done);
         done += 8 + bytes.len();
-        let Some(description) = descriptors::get(fd) else { continue };
+        let Some(description) = descriptors::get::<Description>(fd) else { continue };
         let tracked = description.tracked.load(Relaxed);
         // SAFETY: the pointer and length describe the bytes.
         let written = unsafe {

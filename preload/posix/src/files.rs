@@ -5,6 +5,7 @@
 
 use super::ahead::Ahead;
 use super::counts::Counts;
+use super::descriptors::{Kind, Object};
 use super::lock::{Guard, Lock};
 use super::signal_writes::Late;
 use super::state;
@@ -22,7 +23,7 @@ pub struct Description {
     /// One of its descriptors.
     pub descriptor: AtomicI32,
     /// How many descriptors it has.
-    pub references: AtomicUsize,
+    references: AtomicUsize,
     /// Whether it may be written to.
     pub writable: AtomicBool,
     /// Whether it may be read.
@@ -54,18 +55,8 @@ pub struct Held {
     pub mode: Mode,
     /// Descriptions open on it.
     pub descriptions: usize,
-    /// Room for dirty bytes.
-    pub slot: Option<Slot>,
-    /// Where to ask for the version of the file after a write; `None` until it is determined.
-    pub ask: Option<Ask>,
-    /// Number of dirty pieces.
-    pub count: usize,
-    /// Bytes in the slot.
-    pub used: usize,
-    /// Where the last piece ends in the file.
-    pub end: u64,
-    /// The description that writes the dirty bytes, by its descriptor.
-    pub writer: Option<&'static Description>,
+    /// The bytes that are not in the kernel.
+    pub buffer: Buffer,
     /// The error that the next write, sync or close returns.
     pub error: c_int,
     /// Small writes since the last large one.
@@ -82,6 +73,22 @@ pub struct Held {
     pub told: bool,
 }
 
+/// The dirty bytes of a file.
+pub struct Buffer {
+    /// Room for them.
+    pub slot: Option<Slot>,
+    /// Where to ask for the version of the file after a write; `None` until it is determined.
+    pub ask: Option<Ask>,
+    /// Number of dirty pieces.
+    pub count: usize,
+    /// Bytes in the slot.
+    pub used: usize,
+    /// Where the last piece ends in the file.
+    pub end: u64,
+    /// The description that writes the dirty bytes, by its descriptor.
+    pub writer: Option<&'static Description>,
+}
+
 impl Held {
     /// Whether there is anything to report.
     pub fn is_news(&self) -> bool {
@@ -91,6 +98,15 @@ impl Held {
 
 // SAFETY: all fields but the atomics are used only with the lock of the file.
 unsafe impl Sync for Description {}
+// SAFETY: no other type has the kind, and descriptions are never freed.
+unsafe impl Object for Description {
+    const KIND: Kind = Kind::Plain;
+
+    #[inline]
+    fn references(&self) -> &AtomicUsize {
+        &self.references
+    }
+}
 // SAFETY: as above.
 unsafe impl Sync for File {}
 
@@ -177,12 +193,7 @@ impl Held {
             path: Vec::new(),
             mode: Mode::Posix,
             descriptions: 0,
-            slot: None,
-            ask: None,
-            count: 0,
-            used: 0,
-            end: 0,
-            writer: None,
+            buffer: Buffer { slot: None, ask: None, count: 0, used: 0, end: 0, writer: None },
             error: 0,
             streak: 0,
             scattered: true,
@@ -291,7 +302,8 @@ impl Registry {
         file
     }
 
-    /// A new description of `file` with one descriptor, open as `access` says (`O_RDONLY`, ...).
+    /// A new description of `file` for the descriptor `fd`, open as `access` says (`O_RDONLY`,
+    /// ...).
     pub fn describe(
         &mut self,
         file: &'static File,
@@ -301,7 +313,6 @@ impl Registry {
         let fresh = || -> &'static Description { Box::leak(Box::new(Description::new())) };
         let description = self.spare_descriptions.pop().unwrap_or_else(fresh);
         description.descriptor.store(fd, Relaxed);
-        description.references.store(1, Relaxed);
         description.writable.store(access != libc::O_RDONLY, Relaxed);
         description.readable.store(access != libc::O_WRONLY, Relaxed);
         description.tracked.store(false, Relaxed);

@@ -19,6 +19,15 @@ pub fn sync_position(description: &Description) {
     }
 }
 
+/// Puts the positions of all descriptions of a file into the kernel. The file is locked.
+pub fn sync_positions(file: &File) {
+    for (_, description) in descriptors::each::<Description>() {
+        if description.file().is_some_and(|other| std::ptr::eq(other, file)) {
+            sync_position(description);
+        }
+    }
+}
+
 /// Writes out the buffered bytes. If this fails, the next write, sync or close returns the error.
 pub fn drain_quietly(file: &'static File, held: &mut Held) {
     if let Err(error) = dirty::drain(file, held) {
@@ -35,20 +44,14 @@ pub fn make_native(file: &'static File, held: &mut Held, reason: Reason) {
         return;
     }
     drain_quietly(file, held);
-    for fd in descriptors::all() {
-        if let Some(description) = descriptors::get(fd)
-            && description.file().is_some_and(|other| std::ptr::eq(other, file))
-        {
-            sync_position(description);
-        }
-    }
+    sync_positions(file);
     give_back(held);
 }
 
 /// Gives back the slot of a file without buffered bytes.
 pub fn give_back(held: &mut Held) {
-    if held.count == 0
-        && let Some(slot) = held.slot.take()
+    if held.buffer.count == 0
+        && let Some(slot) = held.buffer.slot.take()
     {
         spool::give_back(slot);
     }
@@ -81,7 +84,7 @@ pub fn settle(fd: c_int, reason: Option<Reason>) {
 /// # Errors
 /// The kernel's error number.
 pub fn drained(fd: c_int) -> Result<(), c_int> {
-    let Some(description) = descriptors::get(fd) else { return Ok(()) };
+    let Some(description) = descriptors::get::<Description>(fd) else { return Ok(()) };
     if description.file().is_none_or(|file| !file.dirty.load(Relaxed)) {
         return Ok(());
     }

@@ -7,15 +7,17 @@
 //! symbols, and reaching one costs a load more than a static of this crate would; in the tests of
 //! this crate they are those of `tests/calls.rs`.
 
+use super::lock::Locked;
 use super::mappings::Mappings;
 use super::next::Slots;
 use agg_core::Engine;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
 use aggio_formats::SetDriver;
+use libc::{FILE, c_int};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
 unsafe extern "Rust" {
     #[link_name = "aggio_posix_process"]
@@ -111,6 +113,30 @@ pub struct Process {
     pub(crate) passes: AtomicBool,
     /// Some descriptor was marked as a set's, perhaps of one that MPI-IO reads.
     pub(crate) has_sets: AtomicBool,
+    /// The descriptors with the locks of this process on containers.
+    pub(crate) locks: Locked<LockFiles>,
+    /// The streams that stand for the C library's own on descriptors 0, 1 and 2.
+    pub(crate) streams: [StandardStream; 3],
+}
+
+/// Descriptors with locks of the process, by device and inode of the container.
+pub(crate) type LockFiles = Vec<((u64, u64), c_int)>;
+
+/// A standard stream of the C library that one of ours may stand for.
+pub(crate) struct StandardStream {
+    /// Ours, once it was needed.
+    pub(crate) ours: AtomicPtr<FILE>,
+    /// The C library's own, while ours stands for it.
+    pub(crate) own: AtomicPtr<FILE>,
+}
+
+impl StandardStream {
+    const fn new() -> Self {
+        Self {
+            ours: AtomicPtr::new(std::ptr::null_mut()),
+            own: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
 }
 
 impl Process {
@@ -127,6 +153,8 @@ impl Process {
             waiting: AtomicUsize::new(0),
             passes: AtomicBool::new(false),
             has_sets: AtomicBool::new(false),
+            locks: Locked::new(Vec::new()),
+            streams: [const { StandardStream::new() }; 3],
         }
     }
 }

@@ -5,18 +5,25 @@
 //! host, config   state of the process and settings, which the host owns and supplies
 //! next           the functions of the C library behind the interposed ones
 //! state          is there anything to do in this process? inside aggio?
+//! descriptors    the table: the object that a descriptor of ours is open on
+//! operations     calls on an open file, and what each kind of open file does with them
 //! facts, readable_memory   the file of a descriptor, and which memory of the program can be read
-//! ahead, signal_writes, counts, mappings   bytes that were read ahead, writes of signal handlers
+//! cookie, wide   streams of ours, and wide characters on them
+//! plain          files that rules name: their descriptors and calls
+//!   ahead, signal_writes, counts, mappings   bytes that were read ahead, writes of signal handlers
 //!                that interrupt others, counts for reports, mapped files
-//! files, descriptors   descriptions (shared by dup), their files, and which descriptors they have
-//! spool          the memory for buffered writes, which outlives the process
-//! access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
+//!   files        descriptions (shared by dup) and their files
+//!   spool        the memory for buffered writes, which outlives the process
+//!   access, dirty, flush   a file with its lock, bytes that wait, and how they reach the kernel
+//!   data, reading   reads, writes, positions
 //! containers, sets   files that are blob containers, and sets of netCDF files
 //! coupled        files that programs exchange in memory
 //! staged         files with writes in the stage of an MPI program
+//! names, times   calls with names, on any of these; times of files
 //! settle         stores buffered bytes of files and containers before others read them
-//! cookie, wide   streams of ours, and wide characters on them
-//! open, data, reading, manage, duplicate, process, passthrough, stdio, causal   the functions
+//! served         calls on descriptors, of whatever kind
+//! open, temporary, duplicate, stdio, standard   descriptors and streams that come and go
+//! numbers, passthrough, process, causal   system calls by number, what others get, other processes
 //! ```
 //!
 //! From top to bottom: no file needs one below it, but for circles of at most four.
@@ -44,8 +51,8 @@ pub mod containers;
 mod cookie;
 mod counts;
 pub mod coupled;
-pub mod data;
-pub mod descriptors;
+mod data;
+mod descriptors;
 mod dirty;
 pub mod duplicate;
 pub mod errno;
@@ -54,23 +61,30 @@ mod files;
 mod flush;
 mod host;
 mod lock;
-pub mod manage;
 mod mappings;
+pub mod names;
 pub mod next;
+pub mod numbers;
 pub mod open;
+pub mod operations;
 pub mod passthrough;
+mod plain;
 pub mod process;
 pub mod readable_memory;
 mod reading;
 pub mod reason;
 mod report;
+pub mod served;
 pub mod sets;
 pub mod settle;
 mod signal_writes;
 mod spool;
 pub mod staged;
+pub mod standard;
 pub mod state;
 pub mod stdio;
+pub mod temporary;
+mod times;
 pub mod wide;
 
 pub use descriptors::Descriptors;

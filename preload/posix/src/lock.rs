@@ -1,5 +1,6 @@
 //! A lock that a signal handler may find held by the very thread that it interrupted.
 
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const FREE: u32 = 0;
@@ -49,7 +50,7 @@ impl Lock {
     }
 
     /// Whether nobody holds the lock.
-    pub fn is_free(&self) -> bool {
+    fn is_free(&self) -> bool {
         self.word.load(Relaxed) == FREE
     }
 
@@ -66,6 +67,41 @@ impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.release();
+    }
+}
+
+/// A value that only the holder of a [`Lock`] uses.
+pub struct Locked<T> {
+    lock: Lock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is used only with the lock.
+unsafe impl<T: Send> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    /// The value, which nobody uses.
+    pub const fn new(value: T) -> Self {
+        Self { lock: Lock::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Calls `act` with the value; `None` in a signal handler that interrupted its user.
+    pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let _guard = self.lock.lock()?;
+        // SAFETY: the lock is held.
+        Some(act(unsafe { &mut *self.value.get() }))
+    }
+
+    /// In a child after `fork`: releases the lock, and calls `act` with the value and whether no
+    /// thread of the parent used it.
+    ///
+    /// # Safety
+    /// The calling thread is the only one, and does not use the value otherwise.
+    pub unsafe fn in_child(&self, act: impl FnOnce(&mut T, bool)) {
+        let was_free = self.lock.is_free();
+        self.lock.release();
+        // SAFETY: the caller's promise.
+        act(unsafe { &mut *self.value.get() }, was_free);
     }
 }
 

@@ -149,18 +149,36 @@ functions! {
     fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
     fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int;
     fn flock(fd: c_int, operation: c_int) -> c_int;
+    fn lockf64(fd: c_int, command: c_int, len: off64_t) -> c_int;
     fn syscall(
         number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize
     ) -> c_long;
 
     fn read(fd: c_int, data: Any, len: size_t) -> ssize_t;
+    fn readv(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
     fn pread64(fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t;
+    fn preadv64(fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t;
+    fn preadv64v2(
+        fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int
+    ) -> ssize_t;
     fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t;
     fn pwrite64(fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t;
     fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
     fn pwritev64(fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t;
+    fn pwritev64v2(
+        fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int
+    ) -> ssize_t;
     fn lseek64(fd: c_int, offset: off64_t, whence: c_int) -> off64_t;
     fn sync() -> ();
+    fn syncfs(fd: c_int) -> c_int;
+    fn fsync(fd: c_int) -> c_int;
+    fn fdatasync(fd: c_int) -> c_int;
+    fn sync_file_range(fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int;
+    fn ftruncate64(fd: c_int, len: off64_t) -> c_int;
+    fn fallocate64(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int;
+    fn posix_fallocate64(fd: c_int, offset: off64_t, len: off64_t) -> c_int;
+    fn posix_fadvise64(fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int;
+    fn readahead(fd: c_int, offset: off64_t, count: size_t) -> ssize_t;
 
     fn mmap64(
         address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off64_t
@@ -171,6 +189,11 @@ functions! {
     fn mprotect(address: Any, len: size_t, protection: c_int) -> c_int;
 
     fn fstat64(fd: c_int, facts: Any) -> c_int;
+    fn fchmod(fd: c_int, mode: mode_t) -> c_int;
+    fn fchown(fd: c_int, user: c_uint, group: c_uint) -> c_int;
+    fn futimens(fd: c_int, times: Any) -> c_int;
+    fn futimes(fd: c_int, times: Any) -> c_int;
+    fn fsetxattr(fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int;
     fn faccessat(at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int;
     fn utimensat(at: c_int, path: Path, times: Any, flags: c_int) -> c_int;
     fn renameat(at: c_int, from: Path, there: c_int, to: Path) -> c_int;

@@ -1,7 +1,7 @@
 //! Child processes, other programs in this process, and its end.
 
 use super::counts::Counts;
-use super::files::{self, File};
+use super::files::{self, Description, File};
 use super::host::process;
 use super::next;
 use super::reason::Reason;
@@ -73,7 +73,7 @@ pub extern "C" fn in_child() {
 fn leave(file: &'static File) {
     // SAFETY: the lock is held across the fork, and this is the only thread.
     let held = unsafe { file.held() };
-    (held.slot, held.count, held.used, held.error) = (None, 0, 0, 0);
+    (held.buffer.slot, held.buffer.count, held.buffer.used, held.error) = (None, 0, 0, 0);
     (held.counts, held.told) = (Counts::new(), true);
     files::mark(file, held, false);
 }
@@ -125,11 +125,11 @@ pub fn before_program(reason: Reason) {
     coupled::complete_inherited();
     containers::before_child();
     settle::all();
-    for fd in descriptors::all() {
+    for (fd, _) in descriptors::each::<Description>() {
         // SAFETY: plain numbers.
         let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
         if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
-            settle::demote(fd, reason);
+            flush::demote(fd, reason);
         }
     }
 }
@@ -199,14 +199,8 @@ fn tell_unused() {
 
 fn finish(file: &'static File, held: &mut files::Held) {
     flush::drain_quietly(file, held);
-    for fd in descriptors::all() {
-        if let Some(description) = descriptors::get(fd)
-            && description.file().is_some_and(|other| std::ptr::eq(other, file))
-        {
-            flush::sync_position(description);
-        }
-    }
-    if held.count > 0 {
+    flush::sync_positions(file);
+    if held.buffer.count > 0 {
         super::dirty::lose(file, held, held.error);
     }
     flush::give_back(held);

@@ -34,6 +34,5 @@ reasons! {
     Stream "a stream of the C library";
     Sendfile "sendfile, splice or copy_file_range";
     Control "ioctl";
-    Formatted "dprintf";
     Unknown "a system call that is not known";
 }

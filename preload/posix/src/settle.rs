@@ -1,29 +1,9 @@
-//! Stores buffered bytes of files and containers, and positions, into the kernel before others
-//! look.
+//! Stores buffered bytes of files and containers in the kernel before others look.
 
 use super::containers::store_kept;
 use super::files::{File, Held};
-pub use super::flush::drained;
-use super::reason::Reason;
-use super::{coupled, flush, state};
+use super::{flush, state};
 use agg_core::rules::Mode;
-use libc::c_int;
-
-/// Leaves the file of `fd` to the kernel for good.
-#[cold]
-pub fn demote(fd: c_int, reason: Reason) {
-    coupled::complete(fd);
-    flush::demote(fd, reason);
-}
-
-/// Puts bytes and position of `fd` into the kernel, for one call that it does itself, for a
-/// `reason` if others may read the file by it.
-pub fn settle(fd: c_int, reason: Option<Reason>) {
-    if reason.is_some() {
-        coupled::complete(fd);
-    }
-    flush::settle(fd, reason);
-}
 
 /// Calls `with` for every open file, locked, and stores the buffered writes of containers.
 pub fn each(with: impl FnMut(&'static File, &mut Held)) {

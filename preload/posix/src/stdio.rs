@@ -1,13 +1,16 @@
-//! Streams of the C library on files of rules. The library's own streams call the kernel where
+//! Streams of the C library on files of ours. The library's own streams call the kernel where
 //! nobody can stand before it; a cookie stream calls us.
 
-use super::cookie::{Meaning, cookie_stream, meaning};
+use super::cookie::meaning;
 use super::next::{self, Functions};
-use super::open::adopt;
+use super::operations::{OpenFile, Transfer};
 use super::reason::Reason;
 use super::state::Inside;
-use super::{containers, coupled, data, descriptors, errno, settle, staged, wide};
+use super::{containers, coupled, descriptors, errno, open, served, staged, wide};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
+
+/// The functions of a stream that calls this library; its cookie is the descriptor.
+const FUNCTIONS: Functions = Functions { read, write, seek, close };
 
 fn descriptor_of(cookie: *mut c_void) -> c_int {
     cookie as usize as c_int
@@ -15,23 +18,20 @@ fn descriptor_of(cookie: *mut c_void) -> c_int {
 
 unsafe extern "C" fn read(cookie: *mut c_void, data: *mut c_char, len: size_t) -> ssize_t {
     let fd = descriptor_of(cookie);
-    data::read_at_position(fd, |position| {
-        // SAFETY: the stream's buffer.
-        unsafe {
-            match position {
-                Some(position) => next::pread64(fd, data.cast(), len, position as i64),
-                None => next::read(fd, data.cast(), len),
-            }
-        }
-    })
+    // SAFETY: the stream's buffer.
+    let transfer = unsafe { Transfer::one(data.cast(), len) };
+    match served::of(fd) {
+        Some(file) => file.read_for_stream(fd, &transfer),
+        None => transfer.read(fd, None),
+    }
 }
 
 unsafe extern "C" fn write(cookie: *mut c_void, data: *const c_char, len: size_t) -> ssize_t {
-    let (fd, mut done) = (descriptor_of(cookie), 0);
+    let mut done = 0;
     while done < len {
         // SAFETY: the stream's buffer.
-        match unsafe { data::write(fd, data.add(done).cast(), len - done) } {
-            1.. if len == 0 => break,
+        let transfer = unsafe { Transfer::one(data.add(done).cast(), len - done) };
+        match served::write(descriptor_of(cookie), &transfer) {
             written @ 1.. => done += written as size_t,
             // A cookie stream takes less than was asked for as a failure, and nothing else.
             _ => break,
@@ -43,7 +43,7 @@ unsafe extern "C" fn write(cookie: *mut c_void, data: *const c_char, len: size_t
 unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off64_t, whence: c_int) -> c_int {
     // SAFETY: the stream passes a place.
     let place = unsafe { &mut *offset };
-    let position = data::seek(descriptor_of(cookie), *place, whence);
+    let position = served::seek(descriptor_of(cookie), *place, whence);
     if position < 0 {
         return -1;
     }
@@ -52,44 +52,48 @@ unsafe extern "C" fn seek(cookie: *mut c_void, offset: *mut off64_t, whence: c_i
 }
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
-    super::open::close(descriptor_of(cookie))
+    open::close(descriptor_of(cookie))
 }
 
 /// `fopen`.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
-    super::open::before();
-    // SAFETY: the caller's promise.
-    let ours = unsafe {
-        coupled::before_name(path);
-        coupled::fopen(path, mode)
-    };
-    // SAFETY: as above.
-    if let Some(stream) = ours.or_else(|| unsafe { containers::fopen(path, mode) }) {
-        return stream;
-    }
-    if let Err(number) = staged::before_open(libc::AT_FDCWD, path, 0) {
-        errno::fail(number);
-        return std::ptr::null_mut();
-    }
+pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE {
+    open::before();
     // SAFETY: the caller's promise.
     let meaning = unsafe { meaning(mode) };
-    let Some(meaning) = meaning.filter(|meaning| !meaning.special && !Inside::is()) else {
-        // SAFETY: the caller's arguments, passed on.
-        return unsafe { own_stream(next::fopen64(path, mode)) };
+    let ours = meaning
+        .as_ref()
+        .and_then(|meaning| open::by_name(libc::AT_FDCWD, path, meaning.flags, 0o666));
+    let fd = match (ours, meaning) {
+        (Some(fd), _) => fd,
+        (None, meaning) => {
+            if let Err(number) = staged::before_open(libc::AT_FDCWD, path, 0) {
+                errno::fail(number);
+                return std::ptr::null_mut();
+            }
+            let Some(meaning) = meaning.filter(|meaning| !meaning.special && !Inside::is()) else {
+                // SAFETY: the caller's arguments, passed on.
+                return unsafe { own_stream(next::fopen64(path, mode)) };
+            };
+            // SAFETY: the caller's path.
+            unsafe { open::adopt(next::open64(path, meaning.flags, 0o666)) }
+        }
     };
-    // SAFETY: the caller's path.
-    let fd = unsafe { adopt(next::open64(path, meaning.flags, 0o666)) };
     if fd < 0 {
         return std::ptr::null_mut();
     }
     // SAFETY: the descriptor is open and nobody else's.
-    let stream = unsafe { on_descriptor(fd, mode) };
+    let stream = unsafe {
+        match served::of(fd) {
+            Some(file) => on_descriptor(file, fd, mode),
+            None => next::fdopen(fd, mode),
+        }
+    };
     if stream.is_null() {
         let _errno = errno::Keep::new();
-        super::open::close(fd);
+        open::close(fd);
     }
     stream
 }
@@ -98,50 +102,30 @@ pub unsafe fn open(path: *const c_char, mode: *const c_char) -> *mut FILE {
 ///
 /// # Safety
 /// `stream` is a stream or null.
-pub unsafe fn own_stream(stream: *mut FILE) -> *mut FILE {
+unsafe fn own_stream(stream: *mut FILE) -> *mut FILE {
     if !stream.is_null() && !Inside::is() {
         let _errno = errno::Keep::new();
         // SAFETY: the caller's promise.
         let fd = unsafe { libc::fileno(stream) };
-        adopt(fd);
-        settle::demote(fd, Reason::Stream);
+        if !descriptors::has::<coupled::OpenCoupled>(fd) {
+            open::adopt(fd);
+        }
+        served::demote(fd, Reason::Stream);
     }
     stream
 }
 
-/// `fdopen`.
+/// `fdopen` on a file of ours.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn on_descriptor(fd: c_int, mode: *const c_char) -> *mut FILE {
-    // SAFETY: the caller's arguments, passed on.
-    let plain = || unsafe { next::fdopen(fd, mode) };
-    if !descriptors::has(fd) {
-        coupled::complete(fd);
-        return plain();
-    }
-    // SAFETY: the caller's promise about `mode`; plain numbers.
-    let (meaning, flags) = unsafe { (meaning(mode), next::fcntl(fd, libc::F_GETFL, 0)) };
-    let allowed = |wanted: c_int| {
-        let (has, wants) = (flags & libc::O_ACCMODE, wanted & libc::O_ACCMODE);
-        has == libc::O_RDWR || has == wants
-    };
-    match meaning {
-        Some(Meaning { flags, special: false }) if allowed(flags) => {}
-        _ => {
-            settle::demote(fd, Reason::Stream);
-            return plain();
-        }
-    }
-    // SAFETY: the functions live as long as the process.
-    match unsafe { cookie_stream(fd, mode, Functions { read, write, seek, close }) } {
-        Some(stream) => stream,
-        // Another C library: its own stream will do.
-        None => {
-            settle::demote(fd, Reason::Stream);
-            plain()
-        }
-    }
+pub unsafe fn on_descriptor(
+    file: &'static dyn OpenFile,
+    fd: c_int,
+    mode: *const c_char,
+) -> *mut FILE {
+    // SAFETY: the caller's arguments, passed on; the functions live as long as the process.
+    unsafe { file.stream(fd, mode, FUNCTIONS) }
 }
 
 /// The offset of the state for wide characters in a stream of glibc, the value there in a stream
@@ -155,16 +139,16 @@ const WIDE_ROOM: usize = 1024;
 /// # Safety
 /// As the C library demands.
 pub unsafe fn reopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-    super::open::before();
+    open::before();
     // SAFETY: the caller's arguments, passed on.
     unsafe {
-        if let Some(made) = coupled::reopen(path, mode, stream) {
+        if let Some(made) = coupled::reopen(path, mode, stream, served::vacate) {
             return made;
         }
         if wide::is_ours(stream) {
             give_up(stream);
         } else if path.is_null() {
-            settle::demote(libc::fileno(stream), Reason::Stream);
+            served::demote(libc::fileno(stream), Reason::Stream);
         }
         let refused = containers::reopened(path, mode);
         let staged = || staged::before_open(libc::AT_FDCWD, path, 0).err();
@@ -190,11 +174,9 @@ unsafe fn give_up(stream: *mut FILE) {
     unsafe {
         libc::fflush(stream);
         let fd = libc::fileno(stream);
-        if containers::has(fd) {
-            let _ = containers::forget(fd);
-        } else {
-            settle::demote(fd, Reason::Stream);
-            let _ = super::open::forget(fd);
+        if let Some(file) = served::of(fd) {
+            file.demote(fd, Reason::Stream);
+            let _ = file.leave(fd).tell();
         }
         let place = stream.cast::<u8>().add(WIDE).cast::<usize>();
         if *place == NO_WIDE {

@@ -3,7 +3,8 @@
 
 pub(crate) mod calls;
 
-use crate::{containers, data, settle, stdio};
+use crate::operations::Transfer;
+use crate::{served, settle, stdio};
 use agg_core::blob::is_container;
 use aggio_container::refused::{Refusal, refusing};
 use calls::*;
@@ -83,6 +84,60 @@ fn duplicates_share_the_position_and_outlive_each_other() {
 }
 
 #[test]
+fn vectors_are_written_and_read_one_after_the_other() {
+    each(|path| {
+        let fd = open(path, O_RDWR | O_CREAT).unwrap();
+        for _ in 0..3 {
+            assert_eq!(write_pieces(fd, &[b"one", b"", b"three"], None), Ok(8));
+        }
+        assert_eq!(write_pieces(fd, &[b"AB", b"C"], Some(7)), Ok(3));
+        let many = [b"x".as_slice(); 40];
+        assert_eq!((write_pieces(fd, &many, None), seek(fd, 0, SEEK_CUR)), (Ok(40), Ok(64)));
+        let large = vec![7; 20_000];
+        assert_eq!(write_pieces(fd, &[b"y", &large], Some(64)), Ok(20_001));
+        let read = read_pieces(fd, &[4, 7, 2], Some(5)).unwrap();
+        assert_eq!(
+            read,
+            [b"reABC".to_vec()[..4].to_vec(), b"Cethree".to_vec()[..7].to_vec(), b"on".to_vec()]
+        );
+        assert_eq!(seek(fd, 23, SEEK_SET), Ok(23));
+        assert_eq!(read_pieces(fd, &[1, 2], None), Ok(vec![b"e".to_vec(), b"xx".to_vec()]));
+        assert_eq!((seek(fd, 0, SEEK_CUR), facts(fd).0, close(fd)), (Ok(26), 20_065, Ok(0)));
+        let mut expected = b"onethreABCethreeonethree".to_vec();
+        expected.extend([b'x'; 40]);
+        expected.push(b'y');
+        expected.extend(large);
+        assert_eq!(stored(path), expected);
+    });
+}
+
+#[test]
+fn a_number_that_was_closed_unseen_is_of_the_next_file_of_any_kind() {
+    // Descriptors of the library itself are made at first use, and stay.
+    each(|path| {
+        let fd = open(path, O_RDWR | O_CREAT).unwrap();
+        (0..3).for_each(|_| assert_eq!(write(fd, b"older"), Ok(5)));
+        assert_eq!(close(fd), Ok(0));
+    });
+    let _served = served();
+    let place = tempfile::tempdir().unwrap();
+    for before in KINDS {
+        for after in KINDS {
+            let (old, new) = (place.path().join(before), place.path().join("new").join(after));
+            std::fs::create_dir_all(new.parent().unwrap()).unwrap();
+            let fd = open(&old, O_RDWR | O_CREAT).unwrap();
+            (0..3).for_each(|_| assert_eq!(write(fd, b"older"), Ok(5)));
+            // SAFETY: a plain number.
+            unsafe { libc::syscall(libc::SYS_close, fd) };
+            assert_eq!(open(&new, O_RDWR | O_CREAT), Ok(fd), "{before} {after}");
+            assert_eq!((write(fd, b"bytes"), read_at(fd, 1)), (Ok(5), Ok(b"ytes".to_vec())));
+            assert_eq!((close(fd), stored(&new)), (Ok(0), b"bytes".to_vec()), "{before} {after}");
+            assert_eq!((unlink(&old), unlink(&new)), (Ok(0), Ok(0)));
+        }
+    }
+}
+
+#[test]
 fn a_file_lives_until_the_last_close_after_its_name_is_gone() {
     each(|path| {
         let fd = open(path, O_RDWR | O_CREAT).unwrap();
@@ -121,13 +176,7 @@ fn refusals(path: &Path) -> Vec<Told> {
     let only_read = open(path, O_RDONLY).unwrap();
     let below = open(&path.join("x"), O_WRONLY | O_CREAT).map(i64::from);
     // SAFETY: the address cannot be read, and the call must report that.
-    let nowhere = size(unsafe {
-        if containers::has(fd) {
-            containers::write(fd, std::ptr::null(), 4)
-        } else {
-            data::write(fd, std::ptr::null(), 4)
-        }
-    });
+    let nowhere = size(served::write(fd, &unsafe { Transfer::one(std::ptr::null(), 4) }));
     let all = vec![
         missing,
         opened(O_WRONLY | O_CREAT | O_EXCL),
@@ -206,7 +255,7 @@ fn streams_read_what_they_have_written() {
         let mut line: [c_char; 99] = [0; 99];
         // SAFETY: C strings; the stream is open until it is closed; room for 99 bytes.
         let read = unsafe {
-            let stream = stdio::open(name.as_ptr(), c"w+".as_ptr());
+            let stream = stdio::fopen(name.as_ptr(), c"w+".as_ptr());
             assert!(!stream.is_null());
             for _ in 0..100 {
                 assert!(libc::fputs(c"a line\n".as_ptr(), stream) >= 0);

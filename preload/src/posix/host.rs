@@ -2,7 +2,7 @@
 //! crate `aggio-posix`.
 
 use crate::{config, unused};
-use aggio_posix::containers::{Areas, Containers, OwnLocks, Streams};
+use aggio_posix::containers::Areas;
 use aggio_posix::coupled::Coupled;
 use aggio_posix::{Descriptors, Files, Host, OwnSpool, Process, Thread};
 
@@ -18,20 +18,11 @@ static FILES: Files = Files::new();
 #[unsafe(export_name = "aggio_posix_spool")]
 static SPOOL: OwnSpool = OwnSpool::new();
 
-#[unsafe(export_name = "aggio_posix_containers")]
-static CONTAINERS: Containers = Containers::new();
-
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
 
-#[unsafe(export_name = "aggio_posix_locks")]
-static LOCKS: OwnLocks = OwnLocks::new();
-
 #[unsafe(export_name = "aggio_posix_areas")]
 static AREAS: Areas = Areas::new();
-
-#[unsafe(export_name = "aggio_posix_streams")]
-static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
@@ -48,10 +39,7 @@ std::arch::global_asm!(
     ".hidden aggio_posix_descriptors",
     ".hidden aggio_posix_files",
     ".hidden aggio_posix_spool",
-    ".hidden aggio_posix_containers",
     ".hidden aggio_posix_coupled",
-    ".hidden aggio_posix_locks",
     ".hidden aggio_posix_areas",
-    ".hidden aggio_posix_streams",
     ".hidden aggio_posix_thread"
 );

@@ -3,7 +3,7 @@
 use super::{environment, symbols};
 use crate::{config, pnetcdf, rescue};
 use agg_core::settings::sets::SetRule;
-use aggio_posix::{containers, coupled, process, staged, state};
+use aggio_posix::{coupled, open, process, staged, state};
 use std::ffi::CStr;
 
 /// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
@@ -23,7 +23,7 @@ extern "C" fn loaded() {
         state::start(has_containers, has_coupled);
         if has_containers {
             environment::remember();
-            containers::attach();
+            open::attach_containers();
         }
         if has_coupled {
             coupled::attach();

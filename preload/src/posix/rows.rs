@@ -3,48 +3,42 @@
 
 /// The functions of all names of a row.
 macro_rules! rows {
-    ([$($name:ident)*] $kind:ident $arguments:tt [$ret:ty] $body:tt $container:tt) => {
-        $(row! { $kind $name $arguments [$ret] $body $container })*
+    ([$($name:ident)*] $kind:ident $arguments:tt [$ret:ty] $file:tt $body:tt) => {
+        $(row! { $kind $name $arguments [$ret] $file $body })*
     };
 }
 
 macro_rules! row {
-    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} []) => {
-        row! { any $name ($($arg: $ty),*) [$ret] {{
+    // The file of the name may be another one than the kernel sees.
+    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] [] { $($body:tt)* }) => {
+        row! { any $name ($($arg: $ty),*) [$ret] [] {
             settle::all();
-            next::$name($($arg),*)
-        }} [] }
-    };
-    // A name may be that of a container.
-    (path $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] {} [{ $($container:tt)* }]) => {
-        row! { any $name ($($arg: $ty),*) [$ret] {{
-            settle::all();
-            match { $($container)* } {
-                Some(result) => result,
+            let done: Option<$ret> = { $($body)* };
+            match done {
+                Some(done) => done,
                 None => next::$name($($arg),*),
             }
-        }} [] }
+        } }
     };
-    // A descriptor may be open on one.
+    // The table is asked once for the open file of the descriptor.
     ($kind:ident $name:ident ($fd:ident: $fdty:ty $(, $arg:ident: $ty:ty)*) [$ret:ty]
-        { $($body:tt)* } [{ $($container:tt)* }]) => {
-        row! { either $name ($fd: $fdty $(, $arg: $ty)*) [$ret] {
-            if containers::has($fd) {
-                $($container)*
-            } else if idle!($kind $fd $(, $arg)*) {
-                next::$name($fd $(, $arg)*)
-            } else {
+        [$file:ident] { $($body:tt)* }) => {
+        row! { any $name ($fd: $fdty $(, $arg: $ty)*) [$ret] [] {
+            if let Some($file) = served::of($fd) {
                 $($body)*
+            } else {
+                before!($kind);
+                next::$name($fd $(, $arg)*)
             }
-        } [] }
+        } }
     };
-    ($kind:ident $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] { $($body:tt)* } []) => {
+    (any $name:ident ($($arg:ident: $ty:ty),*) [$ret:ty] [] { $($body:tt)* }) => {
         const _: () = {
             // SAFETY: the signature is the one that the C library has for this name.
             #[cfg_attr(not(test), unsafe(export_name = stringify!($name)))]
             #[cfg_attr(test, allow(dead_code, reason = "nobody is interposed in tests"))]
             unsafe extern "C" fn hook($($arg: $ty),*) -> $ret {
-                if !state::active() || idle!($kind $($arg),*) {
+                if !state::active() {
                     // SAFETY: the caller's arguments, passed on.
                     return unsafe { next::$name($($arg),*) };
                 }
@@ -57,19 +51,11 @@ macro_rules! row {
     };
 }
 
-/// Whether there is nothing to do.
-macro_rules! idle {
-    (any $($arg:ident),*) => {
-        false
-    };
-    (either $($arg:ident),*) => {
-        false
-    };
-    (fd $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd) && !coupled::has($fd)
-    };
-    (out $fd:ident $(, $arg:ident)*) => {
-        !descriptors::has($fd) && !coupled::has($fd) && !state::any_causal()
+/// Before the kernel serves a descriptor that is not ours.
+macro_rules! before {
+    (fd) => {};
+    (out) => {
+        settle::causal();
     };
 }
 
@@ -94,32 +80,10 @@ macro_rules! next {
     };
 }
 
-/// The file behind a name: a coupled file, or a container or set.
-macro_rules! names {
-    ($call:ident ($($arg:expr),*)) => {
-        coupled::$call($($arg),*).or_else(|| containers::$call($($arg),*))
-    };
-}
-
 /// A call that removes the previous file of the name `$path`, which may have staged bytes, or an
 /// empty directory.
 macro_rules! losing {
     ($at:expr, $path:expr, $call:expr) => {
         staged::losing($at, $path, || containers::without_directory($at, $path, || $call))
-    };
-}
-
-/// As `names`, for files that may have staged bytes.
-macro_rules! named {
-    (fstatat($at:expr, $path:expr, $facts:expr, $flags:expr)) => {
-        names!(fstatat($at, $path, $facts, $flags))
-            .or_else(|| staged::before_facts($at, $path, $flags))
-    };
-    (statx($at:expr, $path:expr, $flags:expr, $mask:expr, $facts:expr)) => {
-        names!(statx($at, $path, $flags, $mask, $facts))
-            .or_else(|| staged::before_facts($at, $path, $flags))
-    };
-    (truncate($path:expr, $len:expr)) => {
-        names!(truncate($path, $len)).or_else(|| staged::before_facts(libc::AT_FDCWD, $path, 0))
     };
 }

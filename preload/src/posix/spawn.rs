@@ -129,9 +129,7 @@ use libc::c_char;
 mod hooks {
     use super::super::{environment, execute};
     use super::Saved;
-    use aggio_posix::containers::{self, standard};
-    use aggio_posix::reason::Reason;
-    use aggio_posix::{process, settle, wide};
+    use aggio_posix::{containers, process, served, settle, standard, wide};
     use libc::{FILE, c_char, c_int, c_void};
 
     pub(super) fn before_child(_: &Saved, _: *const usize) -> Option<usize> {
@@ -171,18 +169,17 @@ mod hooks {
         Some(done as usize)
     }
 
-    /// Prints on a container; otherwise the C library writes at the kernel's position.
+    /// Prints on a file of ours; otherwise the C library writes.
     fn print(saved: &Saved, stack: *const usize, format: usize) -> Option<usize> {
-        settle::causal();
         let fd = saved.integers[0] as c_int;
-        if containers::has(fd) {
-            let mut list = saved.list(format as u32 + 1, stack);
-            let format = saved.integers[format] as *const c_char;
-            // SAFETY: the caller's format and arguments.
-            return Some(unsafe { containers::print(fd, format, (&raw mut list).cast()) } as usize);
-        }
-        settle::settle(fd, Some(Reason::Formatted));
-        None
+        let Some(file) = served::of(fd) else {
+            settle::causal();
+            return None;
+        };
+        let mut list = saved.list(format as u32 + 1, stack);
+        let format = saved.integers[format] as *const c_char;
+        // SAFETY: the caller's format and arguments.
+        Some(unsafe { served::print(file, fd, format, (&raw mut list).cast()) } as usize)
     }
 
     pub(super) fn dprintf(saved: &Saved, stack: *const usize) -> Option<usize> {

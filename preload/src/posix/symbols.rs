@@ -6,19 +6,20 @@
 //! `off_t`. Each name becomes an exported function and a way to the next one (`next::name`), and
 //! one line of [`aggio_interposed_posix`]. The kind says when there is something to do:
 //!
-//! * `fd`: the first argument is a descriptor of ours,
-//! * `out`: that, or something of mode causal is kept back,
+//! * `fd`: the first argument is a descriptor of ours; the code gets its open `file`,
+//! * `out`: as `fd`; for other descriptors, everything of mode causal that is kept back is written
+//!   out first,
 //! * `any`: there are rules,
-//! * `path`: there are rules; everything that is kept back is written out, then the call goes on.
+//! * `path`: there are rules; everything that is kept back is written out. The code has a result if
+//!   a name means a file of ours, otherwise the call goes on.
 
 use super::{environment, execute, spawn};
-use aggio_posix::containers::{self, standard};
-use aggio_posix::coupled::{all, announcing, one, reading};
 use aggio_posix::next::{Functions, Missing, Slot};
+use aggio_posix::operations::{Call, Mapping, Transfer};
 use aggio_posix::reason::Reason;
 use aggio_posix::{
-    causal, coupled, data, descriptors, duplicate, errno, manage, open, passthrough, process,
-    readable_memory, settle, staged, state, stdio, wide,
+    containers, coupled, duplicate, errno, names, numbers, open, passthrough, process,
+    readable_memory, served, settle, staged, standard, state, stdio, temporary, wide,
 };
 use libc::{
     FILE, c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, mode_t, off64_t, pid_t, size_t,
@@ -28,7 +29,7 @@ use libc::{
 macro_rules! table {
     ($(
         $kind:ident [$first:ident $($name:ident)*] $arguments:tt -> $ret:ty
-        = $body:tt $(container $container:tt)?;
+        = $($file:ident)? { $($body:tt)* };
     )*) => {
         /// The names of all interposed functions of the C library, one a line.
         #[unsafe(no_mangle)]
@@ -42,7 +43,7 @@ macro_rules! table {
             $(stringify!($first), "\n", $(stringify!($name), "\n",)*)*
         );
 
-        $(rows! { [$first $($name)*] $kind $arguments [$ret] $body [$($container)?] })*
+        $(rows! { [$first $($name)*] $kind $arguments [$ret] [$($file)?] { $($body)* } })*
 
         /// The next functions; called with the arguments of the interposed ones.
         #[allow(non_snake_case, dead_code, reason = "the names are the C library's")]
@@ -86,6 +87,8 @@ type Any = *mut c_void;
 /// A name of a file.
 type Path = *const c_char;
 
+/// The flag of calls that do not follow a symbolic link.
+const NOFOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 /// The flags of `open` that `creat` uses.
 const CREATES: c_int = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
 
@@ -105,182 +108,133 @@ table! {
         = { open::before(); open::adopt(next::open_by_handle_at(mount, handle, flags)) };
     any [mkstemp mkstemp64]
         (name: *mut c_char) -> c_int
-        = { open::make_temporary(name, 0, 0, || next::mkstemp64(name)) };
+        = { temporary::make(name, 0, 0, || next::mkstemp64(name)) };
     any [mkostemp mkostemp64] (name: *mut c_char, flags: c_int) -> c_int
-        = { open::make_temporary(name, 0, flags, || next::mkostemp64(name, flags)) };
+        = { temporary::make(name, 0, flags, || next::mkostemp64(name, flags)) };
     any [mkstemps mkstemps64] (name: *mut c_char, suffix: c_int) -> c_int
-        = { open::make_temporary(name, suffix, 0, || next::mkstemps64(name, suffix)) };
+        = { temporary::make(name, suffix, 0, || next::mkstemps64(name, suffix)) };
     any [mkostemps mkostemps64] (name: *mut c_char, suffix: c_int, flags: c_int) -> c_int
-        = { open::make_temporary(name, suffix, flags, || next::mkostemps64(name, suffix, flags)) };
-    any [close __close] (fd: c_int) -> c_int = { open::close(fd) }
-        container { containers::close(fd) };
+        = { temporary::make(name, suffix, flags, || next::mkostemps64(name, suffix, flags)) };
+    any [close __close] (fd: c_int) -> c_int = { open::close(fd) };
     any [close_range] (first: c_uint, last: c_uint, flags: c_int) -> c_int
         = { open::close_range(first, last, flags) };
-    any [closefrom] (first: c_int) -> () = { passthrough::close_from(first) };
+    any [closefrom] (first: c_int) -> () = { open::close_from(first) };
 
     // Descriptors of one description.
-    fd [dup] (fd: c_int) -> c_int = { duplicate::duplicate(fd, || next::dup(fd)) }
-        container { containers::duplicate(fd, next::dup(fd)) };
+    fd [dup] (fd: c_int) -> c_int = file { duplicate::duplicate(file, fd, || next::dup(fd)) };
     any [dup2 __dup2] (old: c_int, new: c_int) -> c_int
         = { duplicate::replace(old, new, || next::dup2(old, new)) };
     any [dup3] (old: c_int, new: c_int, flags: c_int) -> c_int
         = { duplicate::replace(old, new, || next::dup3(old, new, flags)) };
     fd [fcntl fcntl64 __fcntl] (fd: c_int, command: c_int, argument: usize) -> c_int
-        = { duplicate::control(fd, command, argument) }
-        container { containers::control(fd, command, argument) };
+        = file { duplicate::control(file, fd, command, argument) };
 
     // Reading.
     fd [read __read] (fd: c_int, data: Any, len: size_t) -> ssize_t
-        = { reading(fd, None, &one(data, len), || data::read(fd, data, len)) }
-        container { containers::read(fd, data, len) };
+        = file { file.read(fd, &Transfer::one(data, len)) };
     fd [__read_chk] (fd: c_int, data: Any, len: size_t, room: size_t) -> ssize_t
-        = { if len > room { next::__read_chk(fd, data, len, room) } else {
-            reading(fd, None, &one(data, len), || data::read(fd, data, len))
-        } }
-        container { containers::read(fd, data, len) };
+        = file {
+            if len > room {
+                next::__read_chk(fd, data, len, room)
+            } else {
+                file.read(fd, &Transfer::one(data, len))
+            }
+        };
     fd [readv] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { reading(fd, None, all(vectors, count), || data::read_at_position(fd, |at| match at {
-            Some(at) => next::preadv64(fd, vectors, count, at as i64),
-            None => next::readv(fd, vectors, count),
-        })) }
-        container { containers::readv(fd, vectors, count) };
+        = file { file.read(fd, &Transfer::list(vectors, count)) };
     fd [pread pread64 __pread64] (fd: c_int, data: Any, len: size_t, offset: off64_t) -> ssize_t
-        = { reading(fd, Some(offset), &one(data, len), || data::pread(fd, data, len, offset)) }
-        container { containers::pread(fd, data, len, offset) };
+        = file { file.read(fd, &Transfer::one(data, len).at(offset)) };
     fd [__pread_chk __pread64_chk]
         (fd: c_int, data: Any, len: size_t, offset: off64_t, room: size_t) -> ssize_t
-        = { if len > room { next::__pread64_chk(fd, data, len, offset, room) } else {
-            reading(fd, Some(offset), &one(data, len), || data::pread(fd, data, len, offset))
-        } }
-        container { containers::pread(fd, data, len, offset) };
+        = file {
+            if len > room {
+                next::__pread64_chk(fd, data, len, offset, room)
+            } else {
+                file.read(fd, &Transfer::one(data, len).at(offset))
+            }
+        };
     fd [preadv preadv64]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = {
-            let kernel = || next::preadv64(fd, vectors, count, offset);
-            reading(fd, Some(offset), all(vectors, count), || data::read_at_offset(fd, kernel))
-        }
-        container { containers::preadv(fd, vectors, count, offset) };
+        = file { file.read(fd, &Transfer::list(vectors, count).at(offset)) };
     fd [preadv2 preadv64v2]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = {
-            settle::settle(fd, None);
-            let kernel = || next::preadv64v2(fd, vectors, count, offset, flags);
-            reading(fd, (offset != -1).then_some(offset), all(vectors, count), kernel)
-        }
-        container { containers::preadv2(fd, vectors, count, offset, flags) };
+        = file { file.read(fd, &Transfer::list(vectors, count).with_flags(offset, flags)) };
 
     // Writing.
     out [write __write] (fd: c_int, data: *const c_void, len: size_t) -> ssize_t
-        = { announcing(fd, None, || data::write(fd, data, len)) }
-        container { containers::write(fd, data, len) };
+        = file { file.write(fd, &Transfer::one(data, len)) };
     out [writev] (fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t
-        = { announcing(fd, None, || data::writev(fd, vectors, count)) }
-        container { containers::writev(fd, vectors, count) };
+        = file { file.write(fd, &Transfer::list(vectors, count)) };
     out [pwrite pwrite64 __pwrite64]
         (fd: c_int, data: *const c_void, len: size_t, offset: off64_t) -> ssize_t
-        = { announcing(fd, Some(offset), || data::pwrite(fd, data, len, offset)) }
-        container { containers::pwrite(fd, data, len, offset) };
+        = file { file.write(fd, &Transfer::one(data, len).at(offset)) };
     out [pwritev pwritev64]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t) -> ssize_t
-        = { announcing(fd, Some(offset), || data::pwritev(fd, vectors, count, offset)) }
-        container { containers::pwritev(fd, vectors, count, offset) };
+        = file { file.write(fd, &Transfer::list(vectors, count).at(offset)) };
     out [pwritev2 pwritev64v2]
         (fd: c_int, vectors: *const iovec, count: c_int, offset: off64_t, flags: c_int) -> ssize_t
-        = {
-            let kernel = || next::pwritev64v2(fd, vectors, count, offset, flags);
-            causal::before_telling(fd);
-            announcing(fd, (offset != -1).then_some(offset), kernel)
-        }
-        container { containers::pwritev2(fd, vectors, count, offset, flags) };
+        = file { file.write(fd, &Transfer::list(vectors, count).with_flags(offset, flags)) };
     out [vdprintf] (fd: c_int, format: *const c_char, arguments: Any) -> c_int
-        = { causal::before_printing(fd); next::vdprintf(fd, format, arguments) }
-        container { containers::print(fd, format, arguments) };
+        = file { served::print(file, fd, format, arguments) };
     out [__vdprintf_chk] (fd: c_int, flag: c_int, format: *const c_char, arguments: Any) -> c_int
-        = { causal::before_printing(fd); next::__vdprintf_chk(fd, flag, format, arguments) }
-        container { containers::print(fd, format, arguments) };
+        = file { served::print(file, fd, format, arguments) };
 
     // Positions, sizes, facts.
     fd [lseek lseek64 __lseek] (fd: c_int, offset: off64_t, whence: c_int) -> off64_t
-        = { data::seek(fd, offset, whence) }
-        container { containers::seek(fd, offset, whence) };
+        = file { file.seek(fd, offset, whence) };
     fd [fstat fstat64] (fd: c_int, facts: Any) -> c_int
-        = { manage::drained(fd, || next::fstat64(fd, facts)) }
-        container { containers::fstat(fd, facts) };
+        = file { file.call(fd, &Call::Facts(facts)) };
     any [__fxstat __fxstat64] (version: c_int, fd: c_int, facts: Any) -> c_int
-        = { if containers::has(fd) {
-            containers::fstat(fd, facts)
-        } else {
-            manage::drained(fd, || next::__fxstat64(version, fd, facts))
-        } };
+        = {
+            match served::of(fd) {
+                Some(file) => file.call(fd, &Call::Facts(facts)),
+                None => next::__fxstat64(version, fd, facts),
+            }
+        };
     fd [ftruncate ftruncate64] (fd: c_int, len: off64_t) -> c_int
-        = { coupled::resized(fd, len, manage::changed(fd, || next::ftruncate64(fd, len))) }
-        container { containers::set_size(fd, len) };
+        = file { file.call(fd, &Call::SetSize(len)) };
     fd [fallocate fallocate64] (fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::changed(fd, || next::fallocate64(fd, mode, offset, len)) }
-        container { containers::allocate(fd, mode, offset, len) };
+        = file { file.call(fd, &Call::Allocate { mode, offset, len }) };
     fd [posix_fallocate posix_fallocate64] (fd: c_int, offset: off64_t, len: off64_t) -> c_int
-        = { manage::changed_number(fd, || next::posix_fallocate64(fd, offset, len)) }
-        container { containers::allocate_number(fd, 0, offset, len) };
+        = file { file.call(fd, &Call::Reserve { offset, len }) };
     fd [posix_fadvise posix_fadvise64]
         (fd: c_int, offset: off64_t, len: off64_t, advice: c_int) -> c_int
-        = { manage::changed_number(fd, || next::posix_fadvise64(fd, offset, len, advice)) }
-        container { 0 };
+        = file { file.call(fd, &Call::Advise { offset, len, advice }) };
     fd [readahead] (fd: c_int, offset: off64_t, count: size_t) -> ssize_t
-        = { manage::drained(fd, || next::readahead(fd, offset, count) as c_int) as ssize_t };
-    fd [fsync] (fd: c_int) -> c_int
-        = { coupled::synchronised(fd, manage::synced(fd, || next::fsync(fd))) }
-        container { containers::synchronise(fd) };
-    fd [fdatasync] (fd: c_int) -> c_int
-        = { coupled::synchronised(fd, manage::synced(fd, || next::fdatasync(fd))) }
-        container { containers::synchronise(fd) };
+        = file { file.call(fd, &Call::ReadAhead { offset, count }) as ssize_t };
+    fd [fsync] (fd: c_int) -> c_int = file { file.call(fd, &Call::Sync) };
+    fd [fdatasync] (fd: c_int) -> c_int = file { file.call(fd, &Call::SyncData) };
     fd [sync_file_range] (fd: c_int, offset: off64_t, len: off64_t, flags: c_uint) -> c_int
-        = { manage::drained(fd, || next::sync_file_range(fd, offset, len, flags)) }
-        container { containers::synchronise(fd) };
+        = file { file.call(fd, &Call::SyncRange { offset, len, flags }) };
     any [syncfs] (fd: c_int) -> c_int
         = {
             settle::all();
-            if containers::has(fd) {
-                containers::synchronise_all(fd)
-            } else {
-                next::syncfs(fd)
+            match served::of(fd) {
+                Some(file) => file.call(fd, &Call::SyncAll),
+                None => next::syncfs(fd),
             }
         };
-    path [sync] () -> () = {};
+    any [sync] () -> () = { settle::all(); next::sync() };
     fd [flock] (fd: c_int, operation: c_int) -> c_int
-        = { manage::changed(fd, || next::flock(fd, operation)) }
-        container { containers::flock(fd, operation) };
+        = file { file.call(fd, &Call::Lock(operation)) };
     fd [lockf lockf64] (fd: c_int, command: c_int, len: off64_t) -> c_int
-        = { settle::settle(fd, None); next::lockf64(fd, command, len) }
-        container { containers::lockf(fd, command, len) };
+        = file { file.call(fd, &Call::LockRange { command, len }) };
     fd [ioctl] (fd: c_int, request: c_ulong, argument: usize) -> c_int
-        = { manage::ioctl(fd, request, argument) }
-        container { containers::ioctl(fd, request, argument) };
-    fd [fchmod] (fd: c_int, mode: mode_t) -> c_int
-        = { manage::drained(fd, || next::fchmod(fd, mode)) }
-        container { containers::change_mode(fd, mode) };
+        = file { file.call(fd, &Call::Device { request, argument }) };
+    fd [fchmod] (fd: c_int, mode: mode_t) -> c_int = file { file.call(fd, &Call::Mode(mode)) };
     fd [fchown] (fd: c_int, user: c_uint, group: c_uint) -> c_int
-        = { manage::drained(fd, || next::fchown(fd, user, group)) }
-        container { containers::change_owner(fd, user, group) };
-    fd [futimens] (fd: c_int, times: Any) -> c_int
-        = { manage::drained(fd, || next::futimens(fd, times)) }
-        container { containers::change_times(fd, times) };
+        = file { file.call(fd, &Call::Owner { user, group }) };
+    fd [futimens] (fd: c_int, times: Any) -> c_int = file { file.call(fd, &Call::Times(times)) };
     fd [futimes] (fd: c_int, times: Any) -> c_int
-        = { manage::drained(fd, || next::futimes(fd, times)) }
-        container { containers::change_times_coarsely(fd, times) };
+        = file { file.call(fd, &Call::CoarseTimes(times)) };
     fd [fsetxattr] (fd: c_int, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
-        = { manage::drained(fd, || next::fsetxattr(fd, name, value, len, flags)) }
-        container { errno::fail(libc::EOPNOTSUPP) as c_int };
+        = file { file.call(fd, &Call::Attribute { name, value, len, flags }) };
 
     // Memory, and bytes that the kernel moves.
     any [mmap mmap64]
         (address: Any, len: size_t, protection: c_int, flags: c_int, fd: c_int,
          offset: off64_t) -> Any
-        = { if flags & libc::MAP_ANONYMOUS == 0 && containers::has(fd) {
-            containers::map(address, len, protection, flags, fd, offset)
-        } else {
-            if flags & libc::MAP_FIXED != 0 { containers::forget_copies(address as usize, len); }
-            manage::map(address, len, protection, flags, fd, offset)
-        } };
+        = { served::map(fd, &Mapping { address, len, protection, flags, offset }) };
     any [munmap] (address: Any, len: size_t) -> c_int
         = {
             readable_memory::forget();
@@ -301,21 +255,23 @@ table! {
         = { containers::msync(address, len, flags) };
     any [shmdt] (address: Any) -> c_int = { readable_memory::forget(); next::shmdt(address) };
     any [sendfile sendfile64] (to: c_int, from: c_int, offset: Any, len: size_t) -> ssize_t
-        = { if containers::has(from) || containers::has(to) {
-            manage::between(from, to, || containers::between(to, from, offset.cast(), len))
-        } else {
-            manage::between(from, to, || next::sendfile64(to, from, offset, len))
-        } };
+        = {
+            let kernel = || next::sendfile64(to, from, offset, len);
+            served::between(from, to, kernel, || served::send(to, from, offset.cast(), len))
+        };
     any [copy_file_range]
         (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
-        = { if containers::has(from) || containers::has(to) {
-            errno::fail(libc::EXDEV)
-        } else {
-            manage::between(from, to, || next::copy_file_range(from, at, to, there, len, flags))
-        } };
+        = {
+            let kernel = || next::copy_file_range(from, at, to, there, len, flags);
+            served::between(from, to, kernel, || errno::fail(libc::EXDEV))
+        };
     any [splice]
         (from: c_int, at: Any, to: c_int, there: Any, len: size_t, flags: c_uint) -> ssize_t
-        = { manage::between(from, to, || next::splice(from, at, to, there, len, flags)) };
+        = {
+            let kernel = || next::splice(from, at, to, there, len, flags);
+            // On a container the kernel fails.
+            served::between(from, to, kernel, kernel)
+        };
     any [aio_read aio_read64] (block: *mut c_int) -> c_int
         = { passthrough::before_asynchronous(block); next::aio_read64(block) };
     any [aio_write aio_write64] (block: *mut c_int) -> c_int
@@ -327,29 +283,28 @@ table! {
         = { passthrough::before_list(list, count); next::lio_listio64(mode, list, count, event) };
     any [syscall]
         (number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long
-        = { passthrough::system_call(number, [a, b, c, d, e, f]) };
+        = { numbers::system_call(number, [a, b, c, d, e, f]) };
 
     // Names.
-    path [stat stat64] (path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
-    path [lstat lstat64] (path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
-    path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int = {}
-        container { named!(fstatat(at, path, facts, flags)) };
-    path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, 0)) };
-    path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int = {}
-        container { named!(fstatat(libc::AT_FDCWD, path, facts, libc::AT_SYMLINK_NOFOLLOW)) };
+    path [stat stat64] (path: Path, facts: Any) -> c_int
+        = { names::fstatat(libc::AT_FDCWD, path, facts, 0) };
+    path [lstat lstat64] (path: Path, facts: Any) -> c_int
+        = { names::fstatat(libc::AT_FDCWD, path, facts, NOFOLLOW) };
+    path [fstatat fstatat64] (at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
+        = { names::fstatat(at, path, facts, flags) };
+    path [__xstat __xstat64] (version: c_int, path: Path, facts: Any) -> c_int
+        = { names::fstatat(libc::AT_FDCWD, path, facts, 0) };
+    path [__lxstat __lxstat64] (version: c_int, path: Path, facts: Any) -> c_int
+        = { names::fstatat(libc::AT_FDCWD, path, facts, NOFOLLOW) };
     path [__fxstatat __fxstatat64]
         (version: c_int, at: c_int, path: Path, facts: Any, flags: c_int) -> c_int
-        = {}
-        container { named!(fstatat(at, path, facts, flags)) };
-    path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int = {}
-        container { named!(statx(at, path, flags, mask, facts)) };
+        = { names::fstatat(at, path, facts, flags) };
+    path [statx] (at: c_int, path: Path, flags: c_int, mask: c_uint, facts: Any) -> c_int
+        = { names::statx(at, path, flags, facts) };
     any [truncate truncate64] (path: Path, len: off64_t) -> c_int
         = {
             open::before();
-            match named!(truncate(path, len)) {
+            match names::truncate(path, len) {
                 Some(result) => result,
                 None => next::truncate64(path, len),
             }
@@ -357,7 +312,7 @@ table! {
     any [rename] (from: Path, to: Path) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0)) {
+            match names::rename(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) {
                 Some(result) => result,
                 None => losing!(libc::AT_FDCWD, to, next::rename(from, to)),
             }
@@ -365,7 +320,7 @@ table! {
     any [renameat] (at: c_int, from: Path, there: c_int, to: Path) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(at, from, there, to, 0)) {
+            match names::rename(at, from, there, to, 0) {
                 Some(result) => result,
                 None => losing!(there, to, next::renameat(at, from, there, to)),
             }
@@ -373,7 +328,7 @@ table! {
     any [renameat2] (at: c_int, from: Path, there: c_int, to: Path, flags: c_uint) -> c_int
         = {
             settle::before_rename();
-            match names!(rename(at, from, there, to, flags)) {
+            match names::rename(at, from, there, to, flags) {
                 Some(result) => result,
                 None if flags != 0 => next::renameat2(at, from, there, to, flags),
                 None => losing!(there, to, next::renameat2(at, from, there, to, 0)),
@@ -381,7 +336,7 @@ table! {
         };
     any [unlink] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, 0)) {
+            match names::unlink(libc::AT_FDCWD, path, 0) {
                 Some(result) => result,
                 None => staged::losing(libc::AT_FDCWD, path, || next::unlink(path)),
             }
@@ -389,7 +344,7 @@ table! {
     any [unlinkat] (at: c_int, path: Path, flags: c_int) -> c_int
         = {
             settle::before_rename();
-            match names!(unlink(at, path, flags)) {
+            match names::unlink(at, path, flags) {
                 Some(result) => result,
                 None if flags & libc::AT_REMOVEDIR == 0 => {
                     staged::losing(at, path, || next::unlinkat(at, path, flags))
@@ -399,69 +354,69 @@ table! {
         };
     any [remove] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, 0)) {
+            match names::unlink(libc::AT_FDCWD, path, 0) {
                 Some(result) => result,
                 None => losing!(libc::AT_FDCWD, path, next::remove(path)),
             }
         };
-    path [link] (from: Path, to: Path) -> c_int = {}
-        container { names!(link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to))) };
-    path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int = {}
-        container { names!(link((at, from), (there, to))) };
-    path [chmod] (path: Path, mode: mode_t) -> c_int = {}
-        container { names!(chmod(path, mode)) };
-    path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int = {}
-        container { names!(fchmodat(at, path, mode, flags)) };
-    path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
-        container { names!(chown(path, user, group, true)) };
-    path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int = {}
-        container { names!(chown(path, user, group, false)) };
-    path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int = {}
-        container { names!(fchownat(at, path, user, group, flags)) };
-    path [utime] (path: Path, times: Any) -> c_int = {}
-        container { names!(utime(path, times)) };
-    path [utimes] (path: Path, times: Any) -> c_int = {}
-        container { names!(utimes(libc::AT_FDCWD, path, times, true)) };
-    path [lutimes] (path: Path, times: Any) -> c_int = {}
-        container { names!(utimes(libc::AT_FDCWD, path, times, false)) };
-    path [futimesat] (at: c_int, path: Path, times: Any) -> c_int = {}
-        container { names!(utimes(at, path, times, true)) };
-    path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int = {}
-        container { names!(utimensat(at, path, times, flags)) };
-    path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
-        container { names!(change_attribute(path, true)) };
-    path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int = {}
-        container { names!(change_attribute(path, false)) };
+    path [link] (from: Path, to: Path) -> c_int
+        = { names::link((libc::AT_FDCWD, from), (libc::AT_FDCWD, to)) };
+    path [linkat] (at: c_int, from: Path, there: c_int, to: Path, flags: c_int) -> c_int
+        = { names::link((at, from), (there, to)) };
+    path [chmod] (path: Path, mode: mode_t) -> c_int
+        = { names::fchmodat(libc::AT_FDCWD, path, mode, 0) };
+    path [fchmodat] (at: c_int, path: Path, mode: mode_t, flags: c_int) -> c_int
+        = { names::fchmodat(at, path, mode, flags) };
+    path [chown] (path: Path, user: c_uint, group: c_uint) -> c_int
+        = { names::fchownat(libc::AT_FDCWD, path, user, group, 0) };
+    path [lchown] (path: Path, user: c_uint, group: c_uint) -> c_int
+        = { names::fchownat(libc::AT_FDCWD, path, user, group, NOFOLLOW) };
+    path [fchownat] (at: c_int, path: Path, user: c_uint, group: c_uint, flags: c_int) -> c_int
+        = { names::fchownat(at, path, user, group, flags) };
+    path [utime] (path: Path, times: Any) -> c_int
+        = { names::utime(path, times) };
+    path [utimes] (path: Path, times: Any) -> c_int
+        = { names::utimes(libc::AT_FDCWD, path, times, 0) };
+    path [lutimes] (path: Path, times: Any) -> c_int
+        = { names::utimes(libc::AT_FDCWD, path, times, NOFOLLOW) };
+    path [futimesat] (at: c_int, path: Path, times: Any) -> c_int
+        = { names::utimes(at, path, times, 0) };
+    path [utimensat] (at: c_int, path: Path, times: Any, flags: c_int) -> c_int
+        = { names::utimensat(at, path, times, flags) };
+    path [setxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
+        = { names::change_attribute(path, true) };
+    path [lsetxattr] (path: Path, name: Path, value: Any, len: size_t, flags: c_int) -> c_int
+        = { names::change_attribute(path, false) };
     any [getxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            names!(attribute(path, true)).unwrap_or_else(|| next::getxattr(path, name, value, len))
+            names::attribute(path, true).unwrap_or_else(|| next::getxattr(path, name, value, len))
         };
     any [lgetxattr] (path: Path, name: Path, value: Any, len: size_t) -> ssize_t
         = {
-            names!(attribute(path, false))
+            names::attribute(path, false)
                 .unwrap_or_else(|| next::lgetxattr(path, name, value, len))
         };
     any [listxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            names!(attributes(path, true)).unwrap_or_else(|| next::listxattr(path, list, len))
+            names::attributes(path, true).unwrap_or_else(|| next::listxattr(path, list, len))
         };
     any [llistxattr] (path: Path, list: Any, len: size_t) -> ssize_t
         = {
-            names!(attributes(path, false)).unwrap_or_else(|| next::llistxattr(path, list, len))
+            names::attributes(path, false).unwrap_or_else(|| next::llistxattr(path, list, len))
         };
     any [access] (path: Path, wanted: c_int) -> c_int
         = {
-            names!(access(libc::AT_FDCWD, path, wanted, 0))
+            names::access(libc::AT_FDCWD, path, wanted, 0)
                 .unwrap_or_else(|| next::access(path, wanted))
         };
     any [eaccess euidaccess] (path: Path, wanted: c_int) -> c_int
         = {
-            names!(access(libc::AT_FDCWD, path, wanted, 0))
+            names::access(libc::AT_FDCWD, path, wanted, 0)
                 .unwrap_or_else(|| next::eaccess(path, wanted))
         };
     any [faccessat] (at: c_int, path: Path, wanted: c_int, flags: c_int) -> c_int
         = {
-            let told = names!(access(at, path, wanted, flags));
+            let told = names::access(at, path, wanted, flags);
             told.unwrap_or_else(|| next::faccessat(at, path, wanted, flags))
         };
 
@@ -502,7 +457,7 @@ table! {
         };
     any [rmdir] (path: Path) -> c_int = {
             settle::before_rename();
-            match names!(unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR)) {
+            match names::unlink(libc::AT_FDCWD, path, libc::AT_REMOVEDIR) {
                 Some(result) => result,
                 None => containers::without_directory(libc::AT_FDCWD, path, || next::rmdir(path)),
             }
@@ -613,7 +568,7 @@ table! {
         };
     any [posix_spawn_file_actions_adddup2] (actions: Any, fd: c_int, new: c_int) -> c_int
         = {
-            settle::demote(fd, Reason::Spawn);
+            served::demote(fd, Reason::Spawn);
             process::add_duplicate(actions, fd, new)
         };
     any [system] (command: *const c_char) -> c_int
@@ -627,12 +582,12 @@ table! {
     // Streams.
     any [fopen fopen64]
         (path: Path, mode: *const c_char) -> *mut FILE
-        = { stdio::open(path, mode) };
+        = { stdio::fopen(path, mode) };
     any [freopen freopen64] (path: Path, mode: *const c_char, stream: *mut FILE) -> *mut FILE
         = { stdio::reopen(path, mode, stream) };
     any [fclose] (stream: *mut FILE) -> c_int = { coupled::fclose(stream) };
-    fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE = { stdio::on_descriptor(fd, mode) }
-        container { containers::fdopen(fd, mode) };
+    fd [fdopen] (fd: c_int, mode: *const c_char) -> *mut FILE
+        = file { stdio::on_descriptor(file, fd, mode) };
     any [fopencookie] (cookie: Any, mode: *const c_char, functions: Functions) -> *mut FILE
         = { next::fopencookie(cookie, mode, functions) };
 

@@ -18,8 +18,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/staging", "Waiting", 13, 19),
     ("agg-core/types", "Datatype", 44, 6),
     ("fusefs", "View", 66, 6),
-    ("preload/posix", "Held", 3, 16),
-    ("preload/posix", "Open", 24, 18),
     ("tools", "Arguments", 58, 96),
     ("tools", "Prediction", 2, 16),
     ("tools/bench", "Arguments", 0, 21),

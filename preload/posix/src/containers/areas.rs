@@ -1,12 +1,11 @@
 //! The memory of the program that maps containers: copies, which never become writable, because
 //! stores to them would be lost, and live mappings, which consist of pages of logs.
 
-use super::super::lock::{Guard, Lock};
-use super::table::Open;
+use super::super::lock::{Guard, Lock, Locked};
+use super::table::OpenContainer;
 use agg_core::Extent;
 use agg_core::blob::Placed;
 use libc::c_int;
-use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -18,8 +17,7 @@ pub(super) fn page_size() -> usize {
 
 /// All areas of the process, as the host's item `aggio_posix_areas`.
 pub struct Areas {
-    lock: Lock,
-    list: UnsafeCell<Vec<Area>>,
+    list: Locked<Vec<Area>>,
     /// How many there are, and how many of them are live.
     count: AtomicUsize,
     live: AtomicUsize,
@@ -31,8 +29,7 @@ impl Areas {
     /// None.
     pub const fn new() -> Self {
         let (count, live) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let list = UnsafeCell::new(Vec::new());
-        Self { lock: Lock::new(), list, count, live, change: Lock::new() }
+        Self { list: Locked::new(Vec::new()), count, live, change: Lock::new() }
     }
 }
 
@@ -40,9 +37,6 @@ unsafe extern "Rust" {
     #[link_name = "aggio_posix_areas"]
     safe static AREAS: Areas;
 }
-
-// SAFETY: the list is only touched with the lock.
-unsafe impl Sync for Areas {}
 
 /// Pages of memory that stand for bytes of a container.
 #[derive(Clone)]
@@ -55,7 +49,7 @@ pub(super) struct Area {
 /// The bytes that a live mapping shows.
 #[derive(Clone)]
 pub(super) struct Live {
-    pub(super) open: &'static Open,
+    pub(super) open: &'static OpenContainer,
     /// The byte of the file at the first address.
     pub(super) offset: u64,
     pub(super) protection: c_int,
@@ -92,13 +86,12 @@ pub(super) fn pages(start: usize, len: usize) -> Range<usize> {
 
 /// Lets `act` use the list; `None` in a signal handler that interrupted this.
 fn with<T>(act: impl FnOnce(&mut Vec<Area>) -> T) -> Option<T> {
-    let _guard = AREAS.lock.lock()?;
-    // SAFETY: the lock is held.
-    let list = unsafe { &mut *AREAS.list.get() };
-    let done = act(list);
-    AREAS.count.store(list.len(), Relaxed);
-    AREAS.live.store(list.iter().filter(|area| area.live.is_some()).count(), Relaxed);
-    Some(done)
+    AREAS.list.with(|list| {
+        let done = act(list);
+        AREAS.count.store(list.len(), Relaxed);
+        AREAS.live.store(list.iter().filter(|area| area.live.is_some()).count(), Relaxed);
+        done
+    })
 }
 
 /// Memory stands for bytes of a container from now on.
@@ -139,13 +132,13 @@ pub(super) fn live_in(start: usize, len: usize) -> Vec<Area> {
 }
 
 /// The files of all live mappings, each at least once.
-pub(super) fn live() -> Vec<&'static Open> {
+pub(super) fn live() -> Vec<&'static OpenContainer> {
     let open = |area: &Area| Some(area.live.as_ref()?.open);
     with(|list| list.iter().filter_map(open).collect()).unwrap_or_default()
 }
 
 /// Whether `open` has a live mapping.
-pub(super) fn has_live(open: &Open) -> bool {
+pub(super) fn has_live(open: &OpenContainer) -> bool {
     any_live_of(|other| std::ptr::eq(other, open))
 }
 
@@ -154,7 +147,7 @@ pub(super) fn has_live_on(identity: (u64, u64)) -> bool {
     any_live_of(|open| open.identity == identity)
 }
 
-fn any_live_of(wanted: impl Fn(&Open) -> bool) -> bool {
+fn any_live_of(wanted: impl Fn(&OpenContainer) -> bool) -> bool {
     let is = |area: &Area| area.live.as_ref().is_some_and(|live| wanted(live.open));
     any_live() && with(|list| list.iter().any(is)).unwrap_or(false)
 }
@@ -182,7 +175,7 @@ pub(super) fn protect(start: usize, len: usize, protection: c_int) {
 
 /// The pages of a range are something else, or nothing, from now on; the files that have no live
 /// mapping any more.
-pub(super) fn forget(start: usize, len: usize) -> Vec<&'static Open> {
+pub(super) fn forget(start: usize, len: usize) -> Vec<&'static OpenContainer> {
     if AREAS.count.load(Relaxed) == 0 {
         return Vec::new();
     }
@@ -210,7 +203,8 @@ fn take(list: &mut Vec<Area>, range: Range<usize>) -> Vec<Area> {
 
 /// In a child after `fork`: releases the locks, because their owners exist only in the parent.
 pub(super) fn in_child() {
-    AREAS.lock.release();
+    // SAFETY: a child has one thread.
+    unsafe { AREAS.list.in_child(|_, _| ()) };
     AREAS.change.release();
 }
 

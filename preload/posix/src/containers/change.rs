@@ -1,59 +1,40 @@
 //! Sizes, modes, times, and making written bytes durable.
 
 use super::super::next;
+use super::super::times::{finer, pointer, times};
 use super::super::{errno, readable_memory};
 use super::open_file::State;
-use super::table;
+use super::table::OpenContainer;
 use super::{data, live, locks};
 use agg_core::Extent;
-use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t, timespec, timeval};
-use std::time::{Duration, SystemTime};
+use libc::{c_int, c_uint, c_ulong, c_void, mode_t, off64_t};
 
-/// Lets `act` change the container of `fd`.
-fn change(fd: c_int, act: impl FnOnce(&mut State) -> agg_core::Result<()>) -> Result<(), c_int> {
-    let open = table::get(fd).ok_or(libc::EBADF)?;
+/// Lets `act` change the container.
+fn change(
+    open: &OpenContainer,
+    act: impl FnOnce(&mut State) -> agg_core::Result<()>,
+) -> Result<(), c_int> {
     let _errno = errno::Keep::new();
     open.locked(|_, state| act(state))
 }
 
-fn told(result: Result<(), c_int>) -> c_int {
-    result.map_or_else(|error| errno::fail(error) as c_int, |()| 0)
-}
-
-/// A change of the content, for which the descriptor must be open for writing.
-fn write(fd: c_int, act: impl FnOnce(&mut State) -> agg_core::Result<()>) -> Result<(), c_int> {
-    let open = table::get(fd).ok_or(libc::EBADF)?;
-    open.may_write().map_err(|_| libc::EINVAL)?;
-    change(fd, act)
-}
-
-/// The size may be another one.
-fn renewed(fd: c_int) {
-    if let Some(open) = table::get(fd) {
-        live::renew(open.identity);
-    }
-}
-
 /// `ftruncate`.
-pub fn set_size(fd: c_int, size: off64_t) -> c_int {
-    let Ok(size) = u64::try_from(size) else { return errno::fail(libc::EINVAL) as c_int };
-    let set = write(fd, |state| state.writer()?.set_size(size));
-    renewed(fd);
-    told(set)
-}
-
-/// `posix_fallocate`, which returns the error number.
-pub fn allocate_number(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int {
-    allocated(fd, mode, offset, len).err().unwrap_or(0)
+pub(super) fn set_size(open: &OpenContainer, size: off64_t) -> Result<(), c_int> {
+    let size = u64::try_from(size).map_err(|_| libc::EINVAL)?;
+    open.may_write().map_err(|_| libc::EINVAL)?;
+    let set = change(open, |state| state.writer()?.set_size(size));
+    live::renew(open.identity);
+    set
 }
 
 /// `fallocate`: punches holes, writes zeros and extends the file. It reserves no room, because logs
 /// get theirs when they are written.
-pub fn allocate(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> c_int {
-    told(allocated(fd, mode, offset, len))
-}
-
-fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<(), c_int> {
+pub(super) fn allocate(
+    open: &OpenContainer,
+    mode: c_int,
+    offset: off64_t,
+    len: off64_t,
+) -> Result<(), c_int> {
     const HOLE: c_int = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     const ZEROS: c_int = libc::FALLOC_FL_ZERO_RANGE;
     let (Ok(start), Ok(len)) = (u64::try_from(offset), u64::try_from(len)) else {
@@ -64,9 +45,8 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
     }
     let end = start.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
     let range = Extent::between(start, end.ok_or(libc::EFBIG)?);
-    let open = table::get(fd).ok_or(libc::EBADF)?;
     open.may_write()?;
-    let done = change(fd, |state| {
+    let done = change(open, |state| {
         match mode {
             0 | libc::FALLOC_FL_KEEP_SIZE => {}
             HOLE | ZEROS => state.writer()?.punch(range)?,
@@ -80,55 +60,53 @@ fn allocated(fd: c_int, mode: c_int, offset: off64_t, len: off64_t) -> Result<()
         let keeps = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
         if keeps { Ok(()) } else { state.writer()?.grow(range.end()) }
     });
-    renewed(fd);
+    live::renew(open.identity);
     done
 }
 
 /// `fsync` and `fdatasync`.
-pub fn synchronise(fd: c_int) -> c_int {
-    told(change(fd, State::sync))
-}
-
-/// `syncfs`: synchronises all bytes that this process wrote to the container, and those that the
-/// system has of other processes.
-pub fn synchronise_all(fd: c_int) -> c_int {
-    // SAFETY: nothing is passed.
-    unsafe { next::sync() };
-    synchronise(fd)
+pub(super) fn synchronise(open: &OpenContainer) -> Result<(), c_int> {
+    change(open, State::sync)
 }
 
 /// `ioctl`.
-pub fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+pub(super) fn ioctl(
+    open: &OpenContainer,
+    fd: c_int,
+    request: c_ulong,
+    argument: usize,
+) -> Result<c_int, c_int> {
     const OF_DESCRIPTORS: [c_ulong; 2] = [0x5451 /* FIOCLEX */, 0x5450];
     match request {
         _ if OF_DESCRIPTORS.contains(&request) => {
             // SAFETY: only the descriptor is concerned.
             let done = unsafe { next::ioctl(fd, request, argument) };
             locks::inherit(fd);
-            done
+            Ok(done)
         }
-        libc::FIONREAD => told(unread(fd).and_then(|bytes| {
+        libc::FIONREAD => {
+            let bytes = unread(open, fd)?;
             let to = argument as *mut c_int;
             if !readable_memory::writable(to.cast(), size_of::<c_int>()) {
                 return Err(libc::EFAULT);
             }
             // SAFETY: it can be written.
             unsafe { to.write_unaligned(bytes) };
-            Ok(())
-        })),
-        _ => errno::fail(libc::ENOTTY) as c_int,
+            Ok(0)
+        }
+        _ => Err(libc::ENOTTY),
     }
 }
 
 /// Bytes between the position and the end.
-fn unread(fd: c_int) -> Result<c_int, c_int> {
-    let rest = i128::from(table::size(fd)?) - i128::from(data::position(fd)?);
+fn unread(open: &OpenContainer, fd: c_int) -> Result<c_int, c_int> {
+    let rest = i128::from(open.size()?) - i128::from(data::position(fd)?);
     Ok(rest as c_int)
 }
 
 /// `fchmod`.
-pub fn change_mode(fd: c_int, mode: mode_t) -> c_int {
-    told(change(fd, |state| state.container()?.set_mode(mode & 0o7777)))
+pub(super) fn change_mode(open: &OpenContainer, mode: mode_t) -> Result<(), c_int> {
+    change(open, |state| state.container()?.set_mode(mode & 0o7777))
 }
 
 /// The user or group that an argument of `chown` means; `None` for the highest number, which
@@ -138,90 +116,30 @@ pub(super) fn who(id: c_uint) -> Option<u32> {
 }
 
 /// `fchown`.
-pub fn change_owner(fd: c_int, user: c_uint, group: c_uint) -> c_int {
-    told(change(fd, |state| state.container()?.set_owner(who(user), who(group))))
-}
-
-/// The two times of `utimensat`: last access and last change; `None` leaves one as it is.
-///
-/// # Safety
-/// `times` points to two of them, or to nothing.
-pub(super) unsafe fn times(times: *const c_void) -> Result<[Option<SystemTime>; 2], c_int> {
-    let now = SystemTime::now();
-    if times.is_null() {
-        return Ok([Some(now); 2]);
-    }
-    if !readable_memory::readable(times.cast(), size_of::<[timespec; 2]>()) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: they can be read.
-    let both = unsafe { *times.cast::<[timespec; 2]>() };
-    let mut read = [None; 2];
-    for (time, told) in read.iter_mut().zip(both) {
-        *time = match told.tv_nsec {
-            libc::UTIME_OMIT => None,
-            libc::UTIME_NOW => Some(now),
-            nanoseconds @ 0..1_000_000_000 => Some(moment(told.tv_sec, nanoseconds as u64)),
-            _ => return Err(libc::EINVAL),
-        };
-    }
-    Ok(read)
-}
-
-fn moment(seconds: i64, nanoseconds: u64) -> SystemTime {
-    let whole = Duration::from_secs(seconds.unsigned_abs());
-    let second = match seconds {
-        0.. => SystemTime::UNIX_EPOCH.checked_add(whole),
-        _ => SystemTime::UNIX_EPOCH.checked_sub(whole),
-    };
-    second.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(nanoseconds)
+pub(super) fn change_owner(open: &OpenContainer, user: c_uint, group: c_uint) -> Result<(), c_int> {
+    change(open, |state| state.container()?.set_owner(who(user), who(group)))
 }
 
 /// `futimens`.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn change_times(fd: c_int, both: *const c_void) -> c_int {
+pub(super) unsafe fn change_times(open: &OpenContainer, both: *const c_void) -> Result<(), c_int> {
     // SAFETY: the caller's promise.
-    let times = unsafe { times(both) };
-    told(times.and_then(|[access, changed]| {
-        change(fd, |state| state.container()?.set_times(access, changed))
-    }))
-}
-
-/// Two times in microseconds, as `utimensat` takes them.
-///
-/// # Safety
-/// `times` points to two of them, or to nothing.
-pub(super) unsafe fn finer(times: *const timeval) -> Result<Option<[timespec; 2]>, c_int> {
-    if times.is_null() {
-        return Ok(None);
-    }
-    if !readable_memory::readable(times.cast(), size_of::<[timeval; 2]>()) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: they can be read.
-    let both = unsafe { *times.cast::<[timeval; 2]>() };
-    if both.iter().any(|time| !(0..1_000_000).contains(&time.tv_usec)) {
-        return Err(libc::EINVAL);
-    }
-    Ok(Some(both.map(|time| timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })))
+    let [access, changed] = unsafe { times(both) }?;
+    change(open, |state| state.container()?.set_times(access, changed))
 }
 
 /// `futimes`.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn change_times_coarsely(fd: c_int, both: *const c_void) -> c_int {
+pub(super) unsafe fn change_times_coarsely(
+    open: &OpenContainer,
+    both: *const c_void,
+) -> Result<(), c_int> {
     // SAFETY: the caller's promise.
-    match unsafe { finer(both.cast()) } {
-        // SAFETY: null or two times.
-        Ok(times) => unsafe { change_times(fd, pointer(times.as_ref())) },
-        Err(error) => errno::fail(error) as c_int,
-    }
-}
-
-/// The times, as a call takes them.
-pub(super) fn pointer(times: Option<&[timespec; 2]>) -> *const c_void {
-    times.map_or(std::ptr::null(), |times| times.as_ptr().cast())
+    let times = unsafe { finer(both.cast()) }?;
+    // SAFETY: null or two times.
+    unsafe { change_times(open, pointer(times.as_ref())) }
 }

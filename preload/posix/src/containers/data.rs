@@ -3,17 +3,14 @@
 use super::super::next;
 use super::super::{errno, readable_memory};
 use super::open_file::{Source, State};
-use super::table::{self, Open};
-use super::told;
+use super::table::OpenContainer;
 use super::{live, placeholder, write_buffer};
+use crate::operations::Transfer;
 use agg_core::Extent;
-use libc::{c_int, c_void, iovec, off64_t, size_t, ssize_t};
+use libc::{c_int, iovec, off64_t};
 
 /// The most that one call moves, as the kernel's.
 const MOST: usize = 0x7fff_f000;
-/// The most vectors that the kernel takes.
-const VECTORS: c_int = 1024;
-
 /// The position of `fd`, which the placeholder has.
 pub(super) fn position(fd: c_int) -> Result<u64, c_int> {
     // SAFETY: plain numbers.
@@ -32,23 +29,6 @@ fn offset(offset: off64_t) -> Result<u64, c_int> {
     u64::try_from(offset).map_err(|_| libc::EINVAL)
 }
 
-/// Where a transfer happens.
-#[derive(Clone, Copy)]
-enum Place {
-    Position,
-    Offset(off64_t),
-}
-
-impl Place {
-    /// The offset of the call. The kernel looks at it before it looks at the descriptor.
-    fn given(self) -> Result<Option<u64>, c_int> {
-        match self {
-            Place::Position => Ok(None),
-            Place::Offset(at) => offset(at).map(Some),
-        }
-    }
-}
-
 /// The use of the position of a descriptor, or of a place that the caller gives. With the lock of
 /// its description no other thread uses the position, and until the turn ends no other process that
 /// shares it: as with the kernel's own files, consecutive writes of several processes do not
@@ -60,7 +40,7 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(fd: c_int, open: &Open, given: Option<u64>) -> Self {
+    fn take(fd: c_int, open: &OpenContainer, given: Option<u64>) -> Self {
         let moves = given.is_none();
         // Without the lock, as where there is no memory for it, the call goes on.
         let excludes = moves && open.is_shared() && placeholder::exclude_others(fd, true);
@@ -81,22 +61,28 @@ impl Drop for Turn {
     }
 }
 
-fn open(fd: c_int) -> Result<&'static Open, c_int> {
-    table::get(fd).ok_or(libc::EBADF)
+/// The offset of a call. The kernel looks at it before it looks at the descriptor.
+fn given(transfer: &Transfer) -> Result<Option<u64>, c_int> {
+    transfer.offset.map(offset).transpose()
 }
 
-/// Memory of the program: where it begins, and how many bytes.
-type Room = (*mut u8, usize);
+/// Whether the flags of `preadv2` or `pwritev2` demand a synchronised write. Refuses flags that are
+/// not supported.
+fn is_durable(transfer: &Transfer) -> Result<bool, c_int> {
+    let durable = libc::RWF_DSYNC | libc::RWF_SYNC;
+    if transfer.flags & !(durable | libc::RWF_HIPRI) != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(transfer.flags & durable != 0)
+}
 
-/// Reads into memory of the program, one room after the other, until the file ends.
-///
-/// # Safety
-/// Nobody else uses the rooms meanwhile.
-unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_int> {
+/// Reads into memory of the program, one vector after the other, until the file ends.
+pub(super) fn read(open: &OpenContainer, fd: c_int, transfer: &Transfer) -> Result<usize, c_int> {
+    is_durable(transfer)?;
+    let vectors = transfer.vectors()?;
     // Programs look at it after reads from streams that have succeeded (netCDF).
     let _errno = errno::Keep::new();
-    let given = place.given()?;
-    let open = open(fd)?;
+    let given = given(transfer)?;
     open.may_read()?;
     open.locked(|open, state| {
         let turn = Turn::take(fd, open, given);
@@ -106,8 +92,9 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
         };
         let (mut source, mut done) = (state.source()?, 0);
         let mut rest = source.size()?.saturating_sub(start);
-        for (data, len) in rooms {
-            let wanted = rest.min(*len as u64) as usize;
+        for vector in vectors {
+            let data = vector.iov_base.cast::<u8>();
+            let wanted = rest.min(vector.iov_len.min(MOST) as u64) as usize;
             if !readable_memory::writable(data.cast(), wanted) {
                 if done == 0 {
                     return Ok(Err(libc::EFAULT));
@@ -115,8 +102,8 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
                 break;
             }
             if wanted > 0 {
-                // SAFETY: so many bytes can be written, and the caller promises that they are ours.
-                let room = unsafe { std::slice::from_raw_parts_mut(*data, wanted) };
+                // SAFETY: so many bytes can be written, and they are the memory of a read.
+                let room = unsafe { std::slice::from_raw_parts_mut(data, wanted) };
                 let read = source.read_at(room, start.saturating_add(done as u64))?;
                 (done, rest) = (done + read, rest - read as u64);
             }
@@ -126,11 +113,40 @@ unsafe fn read_into(fd: c_int, rooms: &[Room], place: Place) -> Result<usize, c_
     })?
 }
 
+/// Writes memory of the program.
+pub(super) fn write(open: &OpenContainer, fd: c_int, transfer: &Transfer) -> Result<usize, c_int> {
+    let durable = is_durable(transfer)?;
+    let vectors = transfer.vectors()?;
+    let (one, several);
+    let buffers = match vectors {
+        [vector] => {
+            // SAFETY: it is the memory of a write.
+            one = [unsafe { bytes(vector) }?];
+            &one[..]
+        }
+        _ => {
+            // SAFETY: as above.
+            let all = vectors.iter().map(|vector| unsafe { bytes(vector) });
+            several = all.collect::<Result<Vec<_>, _>>()?;
+            &several[..]
+        }
+    };
+    let written = write_buffers(open, fd, buffers, given(transfer))?;
+    if durable {
+        open.locked(|_, state| state.sync())?;
+    }
+    Ok(written)
+}
+
 /// Writes `buffers`, one after the other, as one frame of the log.
-fn write_from(fd: c_int, buffers: &[&[u8]], place: Place) -> Result<usize, c_int> {
+fn write_buffers(
+    open: &OpenContainer,
+    fd: c_int,
+    buffers: &[&[u8]],
+    given: Result<Option<u64>, c_int>,
+) -> Result<usize, c_int> {
     let _errno = errno::Keep::new();
-    let given = place.given()?;
-    let open = open(fd)?;
+    let given = given?;
     open.may_write()?;
     let len = buffers.iter().map(|buffer| buffer.len()).sum::<usize>();
     if len == 0 {
@@ -186,11 +202,6 @@ fn store(
     Ok(at)
 }
 
-/// The program's memory of a read.
-fn room(data: *mut c_void, len: size_t) -> Room {
-    (data.cast(), len.min(MOST))
-}
-
 /// The program's memory of a write.
 ///
 /// # Errors
@@ -198,201 +209,29 @@ fn room(data: *mut c_void, len: size_t) -> Room {
 ///
 /// # Safety
 /// Nobody changes it meanwhile.
-unsafe fn bytes<'a>(data: *const c_void, len: size_t) -> Result<&'a [u8], c_int> {
-    let len = len.min(MOST);
+unsafe fn bytes(vector: &iovec) -> Result<&[u8], c_int> {
+    let (data, len) = (vector.iov_base.cast_const().cast::<u8>(), vector.iov_len.min(MOST));
     match len {
         0 => Ok(&[]),
-        _ if !readable_memory::readable(data.cast(), len) => Err(libc::EFAULT),
+        _ if !readable_memory::readable(data, len) => Err(libc::EFAULT),
         // SAFETY: it can be read, and the caller promises the rest.
-        _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) }),
+        _ => Ok(unsafe { std::slice::from_raw_parts(data, len) }),
     }
-}
-
-/// The vectors of a call.
-///
-/// # Safety
-/// `vectors` points to `count` of them.
-unsafe fn vectors<'a>(vectors: *const iovec, count: c_int) -> Result<&'a [iovec], c_int> {
-    match count {
-        0 => Ok(&[]),
-        1..=VECTORS
-            if !readable_memory::readable(vectors.cast(), count as usize * size_of::<iovec>()) =>
-        {
-            Err(libc::EFAULT)
-        }
-        // SAFETY: they can be read.
-        1..=VECTORS => Ok(unsafe { std::slice::from_raw_parts(vectors, count as usize) }),
-        _ => Err(libc::EINVAL),
-    }
-}
-
-/// `read`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn read(fd: c_int, data: *mut c_void, len: size_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { read_into(fd, &[room(data, len)], Place::Position) })
-}
-
-/// `pread`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pread(fd: c_int, data: *mut c_void, len: size_t, at: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { read_into(fd, &[room(data, len)], Place::Offset(at)) })
-}
-
-/// # Safety
-/// As `readv` demands.
-unsafe fn read_vectors(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    place: Place,
-) -> Result<usize, c_int> {
-    // SAFETY: the caller's promise.
-    let list = unsafe { vectors(list, count) }?.iter();
-    let rooms: Vec<_> = list.map(|v| room(v.iov_base, v.iov_len)).collect();
-    // SAFETY: the caller's promise.
-    unsafe { read_into(fd, &rooms, place) }
-}
-
-/// `readv`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn readv(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { read_vectors(fd, list, count, Place::Position) })
-}
-
-/// `preadv`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn preadv(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { read_vectors(fd, list, count, Place::Offset(at)) })
-}
-
-/// `write`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn write(fd: c_int, data: *const c_void, len: size_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Position)))
-}
-
-/// `pwrite`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pwrite(fd: c_int, data: *const c_void, len: size_t, at: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { bytes(data, len) }.and_then(|data| write_from(fd, &[data], Place::Offset(at))))
-}
-
-/// # Safety
-/// As `writev` demands.
-unsafe fn write_vectors(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    place: Place,
-) -> Result<usize, c_int> {
-    // SAFETY: the caller's promise.
-    let list = unsafe { vectors(list, count) }?.iter();
-    // SAFETY: the caller's promise.
-    let all: Result<Vec<_>, _> = list.map(|v| unsafe { bytes(v.iov_base, v.iov_len) }).collect();
-    write_from(fd, &all?, place)
-}
-
-/// `writev`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { write_vectors(fd, list, count, Place::Position) })
-}
-
-/// `pwritev`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pwritev(fd: c_int, list: *const iovec, count: c_int, at: off64_t) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(unsafe { write_vectors(fd, list, count, Place::Offset(at)) })
-}
-
-/// Whether the flags of `preadv2` or `pwritev2` demand a synchronised write. Refuses flags that are
-/// not supported.
-fn known_flags(flags: c_int) -> Result<bool, c_int> {
-    let durable = libc::RWF_DSYNC | libc::RWF_SYNC;
-    if flags & !(durable | libc::RWF_HIPRI) != 0 {
-        return Err(libc::EOPNOTSUPP);
-    }
-    Ok(flags & durable != 0)
-}
-
-/// The place of a call in which offset -1 means the position.
-fn place(at: off64_t) -> Place {
-    if at == -1 { Place::Position } else { Place::Offset(at) }
-}
-
-/// `preadv2`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn preadv2(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    at: off64_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: the caller's promise.
-    told(known_flags(flags).and_then(|_| unsafe { read_vectors(fd, list, count, place(at)) }))
-}
-
-/// `pwritev2`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn pwritev2(
-    fd: c_int,
-    list: *const iovec,
-    count: c_int,
-    at: off64_t,
-    flags: c_int,
-) -> ssize_t {
-    let written = known_flags(flags).and_then(|durable| {
-        // SAFETY: the caller's promise.
-        let written = unsafe { write_vectors(fd, list, count, place(at)) }?;
-        if durable {
-            open(fd)?.locked(|_, state| state.sync())?;
-        }
-        Ok(written)
-    });
-    told(written)
 }
 
 /// `lseek`.
-pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
+pub(super) fn seek(open: &OpenContainer, fd: c_int, by: off64_t, whence: c_int) -> off64_t {
     let place = match whence {
         libc::SEEK_SET | libc::SEEK_CUR => {
             // SAFETY: plain numbers.
             return unsafe { next::lseek64(fd, by, whence) };
         }
-        libc::SEEK_END => table::size(fd).and_then(|size| {
+        libc::SEEK_END => open.size().and_then(|size| {
             let end = i64::try_from(size).map_err(|_| libc::EOVERFLOW)?;
             offset(end.checked_add(by).ok_or(libc::EOVERFLOW)?)
         }),
         libc::SEEK_DATA | libc::SEEK_HOLE => {
-            offset(by).map_err(|_| libc::ENXIO).and_then(|at| next_of(fd, at, whence))
+            offset(by).map_err(|_| libc::ENXIO).and_then(|at| next_of(open, at, whence))
         }
         _ => Err(libc::EINVAL),
     };
@@ -403,9 +242,9 @@ pub fn seek(fd: c_int, by: off64_t, whence: c_int) -> off64_t {
 }
 
 /// The first byte from `at` on that is (or is not) in a hole.
-fn next_of(fd: c_int, at: u64, whence: c_int) -> Result<u64, c_int> {
+fn next_of(open: &OpenContainer, at: u64, whence: c_int) -> Result<u64, c_int> {
     let wanted = whence == libc::SEEK_DATA;
-    let (size, segments) = open(fd)?.locked(|_, state| {
+    let (size, segments) = open.locked(|_, state| {
         let mut source = state.source()?;
         let size = source.size()?;
         let segments = match source {

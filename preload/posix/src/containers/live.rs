@@ -6,7 +6,7 @@ use super::super::errno;
 use super::super::next;
 use super::areas::{self, Area, Live};
 use super::open_file::State;
-use super::table::Open;
+use super::table::OpenContainer;
 use agg_core::blob::Placed;
 use agg_core::{Error, Extent, Result};
 use libc::{c_int, c_void};
@@ -24,7 +24,7 @@ fn failed(call: &str) -> Error {
 /// # Errors
 /// The number that `mmap` reports.
 pub(super) fn map(
-    open: &'static Open,
+    open: &'static OpenContainer,
     (address, len): (*mut c_void, usize),
     protection: c_int,
     flags: c_int,

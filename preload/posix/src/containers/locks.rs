@@ -6,55 +6,31 @@
 //! one that belongs to the process and the container, and end when the process closes any
 //! descriptor of the container.
 
+use super::super::descriptors;
 use super::super::errno;
-use super::super::lock::Lock;
+use super::super::host::{LockFiles, process};
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::table::{self, Open};
+use super::table::{self, OpenContainer};
 use super::{placeholder, write_buffer};
 use agg_core::blob::{self, LOCKS_FROM};
 use agg_core::log::Level;
 use libc::{c_int, off64_t};
-use std::cell::UnsafeCell;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// The descriptors with the locks of this process, by the identity of the container: the host's
-/// item `aggio_posix_locks`.
-pub struct OwnLocks {
-    lock: Lock,
-    files: UnsafeCell<Vec<((u64, u64), c_int)>>,
-}
-
-// SAFETY: the list is only touched with the lock.
-unsafe impl Sync for OwnLocks {}
-
-impl OwnLocks {
-    /// None.
-    pub const fn new() -> Self {
-        Self { lock: Lock::new(), files: UnsafeCell::new(Vec::new()) }
-    }
-}
-
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_locks"]
-    safe static OWN: OwnLocks;
-}
-
-/// Lets `act` use the list of this process.
-fn own<T>(act: impl FnOnce(&mut Vec<((u64, u64), c_int)>) -> Result<T, c_int>) -> Result<T, c_int> {
-    let _guard = OWN.lock.lock().ok_or(libc::EDEADLK)?;
-    // SAFETY: the lock is held.
-    act(unsafe { &mut *OWN.files.get() })
+/// Lets `act` use the descriptors with the locks of this process.
+fn own<T>(act: impl FnOnce(&mut LockFiles) -> Result<T, c_int>) -> Result<T, c_int> {
+    process().locks.with(act).ok_or(libc::EDEADLK)?
 }
 
 /// A new description of the file that carries the locks of a container.
-fn lock_file(open: &Open, make: bool) -> Result<c_int, c_int> {
+fn lock_file(open: &OpenContainer, make: bool) -> Result<c_int, c_int> {
     open.locked(|_, state| state.lock_file(make)).map(IntoRawFd::into_raw_fd)
 }
 
 /// The descriptor with the locks of this process on a container.
-fn of_process(open: &Open) -> Result<c_int, c_int> {
+fn of_process(open: &OpenContainer) -> Result<c_int, c_int> {
     own(|files| match files.iter().find(|(identity, _)| *identity == open.identity) {
         Some((_, file)) => Ok(*file),
         None => {
@@ -66,7 +42,7 @@ fn of_process(open: &Open) -> Result<c_int, c_int> {
 }
 
 /// The descriptor with the locks of an open file.
-fn of_description(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
+fn of_description(fd: c_int, open: &'static OpenContainer, make: bool) -> Result<c_int, c_int> {
     match open.locks.load(Acquire) {
         known @ 0.. => Ok(known),
         _ => own(|_| {
@@ -84,7 +60,7 @@ fn of_description(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
 
 /// A new descriptor for the locks of the open file that `fd` stands for. A program that inherits
 /// both finds them by the position.
-fn marked(fd: c_int, open: &Open, make: bool) -> Result<c_int, c_int> {
+fn marked(fd: c_int, open: &OpenContainer, make: bool) -> Result<c_int, c_int> {
     let made = lock_file(open, make)?;
     let _inside = Inside::enter();
     let is_set = open.locked(|_, state| Ok(state.is_set()))?;
@@ -124,22 +100,21 @@ pub(super) fn inherit(fd: c_int) {
     }
 }
 
-fn pass_on(open: &Open, locks: c_int) {
+fn pass_on(open: &'static OpenContainer, locks: c_int) {
     let _errno = errno::Keep::new();
-    let of_open = table::all().filter(|(_, other)| std::ptr::eq(*other, open));
     let flag = |fd| {
         // SAFETY: plain numbers.
         let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
         flags >= 0 && flags & libc::FD_CLOEXEC == 0
     };
-    let flags = if of_open.map(|(fd, _)| fd).any(flag) { 0 } else { libc::FD_CLOEXEC };
+    let flags = if descriptors::of(open).any(flag) { 0 } else { libc::FD_CLOEXEC };
     // SAFETY: plain numbers.
     unsafe { next::fcntl(locks, libc::F_SETFD, flags as usize) };
 }
 
 /// Takes over the locks of an open file that this program inherited, if there are some among
 /// `descriptors`.
-pub(super) fn attach(fd: c_int, open: &Open, descriptors: &[c_int]) {
+pub(super) fn attach(fd: c_int, open: &OpenContainer, descriptors: &[c_int]) {
     let Some(mark) = placeholder::inode(fd) else { return };
     let Ok(Some(own)) = open.locked(|_, state| state.lock_identity()) else { return };
     let first = placeholder::aside();
@@ -211,7 +186,7 @@ pub fn inherit_all() {
 
 /// When a descriptor of a container is closed in this process: as with every file, all locks of the
 /// process on it end; with the `last` one of an open file those of the open file, too.
-pub(super) fn closed(open: &Open, last: bool) {
+pub(super) fn closed(open: &OpenContainer, last: bool) {
     let _errno = errno::Keep::new();
     // A signal handler that interrupted such a call leaves the locks until the process ends.
     let _ = own(|files| {
@@ -234,7 +209,7 @@ pub(super) fn closed(open: &Open, last: bool) {
 
 /// Releases the locks of an open file that this process holds, and with them the parts of the
 /// container that they keep.
-fn let_go(open: &Open) {
+fn let_go(open: &OpenContainer) {
     let locks = open.locks.swap(-1, AcqRel);
     if locks >= 0 {
         // SAFETY: the descriptor is ours.
@@ -243,7 +218,7 @@ fn let_go(open: &Open) {
 }
 
 /// At the end of the process, before it lets its containers go: their locks keep them.
-pub(super) fn at_exit(opens: impl Iterator<Item = &'static Open>) {
+pub(super) fn at_exit(opens: impl Iterator<Item = &'static OpenContainer>) {
     let _errno = errno::Keep::new();
     // A lock that is held by an interrupted call ends with the process.
     let _ = own(|files| {
@@ -258,23 +233,26 @@ pub(super) fn at_exit(opens: impl Iterator<Item = &'static Open>) {
 
 /// In a child after `fork`: locks of the parent's process are not the child's.
 pub(super) fn in_child() {
-    OWN.lock.release();
-    // SAFETY: a child has one thread.
-    for (_, file) in unsafe { &mut *OWN.files.get() }.drain(..) {
-        // SAFETY: the descriptor is ours; the parent's own keeps the locks.
-        unsafe { next::close(file) };
+    // SAFETY: a child has one thread; the descriptors are ours; the parent's own keep the locks.
+    unsafe {
+        process().locks.in_child(|files, _| {
+            for (_, file) in files.drain(..) {
+                next::close(file);
+            }
+        });
     }
 }
 
 /// `flock`.
-pub fn flock(fd: c_int, operation: c_int) -> c_int {
-    let Some(open) = table::get(fd) else { return errno::fail(libc::EBADF) as c_int };
+pub(super) fn flock(
+    open: &'static OpenContainer,
+    fd: c_int,
+    operation: c_int,
+) -> Result<c_int, c_int> {
     write_buffer::store_of(open);
-    match of_description(fd, open, true) {
-        // SAFETY: plain numbers.
-        Ok(locks) => unsafe { next::flock(locks, operation) },
-        Err(error) => errno::fail(error) as c_int,
-    }
+    let locks = of_description(fd, open, true)?;
+    // SAFETY: plain numbers.
+    Ok(unsafe { next::flock(locks, operation) })
 }
 
 /// A lock of a kind on everything from the first byte on.
@@ -297,12 +275,12 @@ fn for_description(command: c_int) -> Option<(c_int, bool)> {
 }
 
 /// The place that a lock begins at, in the file.
-fn start(fd: c_int, lock: &libc::flock64) -> Result<off64_t, c_int> {
+fn start(open: &OpenContainer, fd: c_int, lock: &libc::flock64) -> Result<off64_t, c_int> {
     let base = match c_int::from(lock.l_whence) {
         libc::SEEK_SET => 0,
         // SAFETY: plain numbers.
         libc::SEEK_CUR => unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) },
-        libc::SEEK_END => table::size(fd)? as off64_t,
+        libc::SEEK_END => open.size()? as off64_t,
         _ => return Err(libc::EINVAL),
     };
     let start = base.checked_add(lock.l_start).ok_or(libc::EOVERFLOW)?;
@@ -315,23 +293,25 @@ fn start(fd: c_int, lock: &libc::flock64) -> Result<off64_t, c_int> {
 ///
 /// # Safety
 /// `lock` points to a lock.
-pub(super) unsafe fn control(fd: c_int, command: c_int, lock: *mut libc::flock64) -> Option<c_int> {
+pub(super) unsafe fn control(
+    open: &'static OpenContainer,
+    fd: c_int,
+    command: c_int,
+    lock: *mut libc::flock64,
+) -> Option<Result<c_int, c_int>> {
     let (command, of_process) = for_description(command)?;
     // SAFETY: the caller's promise.
     let lock = unsafe { &mut *lock };
-    Some(match change(fd, command, of_process, lock) {
-        Ok(done) => done,
-        Err(error) => errno::fail(error) as c_int,
-    })
+    Some(change(open, fd, command, of_process, lock))
 }
 
 fn change(
+    open: &'static OpenContainer,
     fd: c_int,
     command: c_int,
     process: bool,
     lock: &mut libc::flock64,
 ) -> Result<c_int, c_int> {
-    let open = table::get(fd).ok_or(libc::EBADF)?;
     if state::is_guest() {
         return Err(libc::ENOLCK);
     }
@@ -345,7 +325,7 @@ fn change(
         return Err(libc::EINVAL);
     }
     write_buffer::store_of(open);
-    let first = start(fd, lock)?;
+    let first = start(open, fd, lock)?;
     let mut meant = description(c_int::from(lock.l_type));
     meant.l_start = first.checked_add(LOCKS_FROM).ok_or(libc::EOVERFLOW)?;
     meant.l_len = lock.l_len.checked_abs().ok_or(libc::EINVAL)?;
@@ -364,7 +344,12 @@ fn change(
 }
 
 /// `lockf`.
-pub fn lockf(fd: c_int, command: c_int, len: off64_t) -> c_int {
+pub(super) fn lockf(
+    open: &'static OpenContainer,
+    fd: c_int,
+    command: c_int,
+    len: off64_t,
+) -> Result<c_int, c_int> {
     let kind = if command == libc::F_ULOCK { libc::F_UNLCK } else { libc::F_WRLCK };
     let mut lock = description(kind);
     (lock.l_whence, lock.l_len) = (libc::SEEK_CUR as i16, len);
@@ -372,13 +357,12 @@ pub fn lockf(fd: c_int, command: c_int, len: off64_t) -> c_int {
         libc::F_ULOCK | libc::F_TLOCK => libc::F_OFD_SETLK,
         libc::F_LOCK => libc::F_OFD_SETLKW,
         libc::F_TEST => libc::F_OFD_GETLK,
-        _ => return errno::fail(libc::EINVAL) as c_int,
+        _ => return Err(libc::EINVAL),
     };
-    match change(fd, how, true, &mut lock) {
-        Ok(0) if command == libc::F_TEST && c_int::from(lock.l_type) != libc::F_UNLCK => {
-            errno::fail(libc::EACCES) as c_int
+    match change(open, fd, how, true, &mut lock)? {
+        0 if command == libc::F_TEST && c_int::from(lock.l_type) != libc::F_UNLCK => {
+            Err(libc::EACCES)
         }
-        Ok(done) => done,
-        Err(error) => errno::fail(error) as c_int,
+        done => Ok(done),
     }
 }

@@ -3,8 +3,10 @@
 use super::super::errno;
 use super::super::next;
 use super::areas::{self, Area};
-use super::{live, table};
-use libc::{c_int, c_void, off64_t, size_t};
+use super::live;
+use super::table::OpenContainer;
+use crate::operations::{Mapping, not_mapped};
+use libc::c_void;
 
 /// The largest mapping that is copied into memory.
 const MOST_MAPPED: usize = 1 << 32;
@@ -13,26 +15,16 @@ const MOST_MAPPED: usize = 1 << 32;
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn map(
-    address: *mut c_void,
-    len: size_t,
-    protection: c_int,
-    flags: c_int,
-    fd: c_int,
-    at: off64_t,
-) -> *mut c_void {
-    let fail = |error| {
-        errno::set(error);
-        libc::MAP_FAILED
-    };
-    let Some(open) = table::get(fd) else { return fail(libc::EBADF) };
-    let shared = flags & libc::MAP_TYPE != libc::MAP_PRIVATE;
+pub(super) unsafe fn map(open: &'static OpenContainer, mapping: &Mapping) -> *mut c_void {
+    let Mapping { address, len, protection, flags, offset } = *mapping;
+    let fail = not_mapped;
+    let shared = mapping.is_shared();
     let writes = shared && protection & libc::PROT_WRITE != 0;
     if open.may_read().is_err() || writes && open.may_write().is_err() {
         return fail(libc::EACCES);
     }
     let Some(start) =
-        u64::try_from(at).ok().filter(|at| at.is_multiple_of(areas::page_size() as u64))
+        u64::try_from(offset).ok().filter(|at| at.is_multiple_of(areas::page_size() as u64))
     else {
         return fail(libc::EINVAL);
     };

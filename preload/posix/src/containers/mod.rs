@@ -2,19 +2,18 @@
 //! files as one (`AGGIO_SETS`).
 //!
 //! ```text
-//! table        which open container a descriptor belongs to       open_file   its readers and log
+//! table        which containers and sets are open       open_file   their readers and logs
 //! placeholder  the descriptor that stands for one: calls that bypass this library fail on it
-//! open, temporary   opening, making, and taking over containers that another program left open
-//! data, send   reads, writes, positions                mapping  containers in memory
+//! open         opening, making, and taking over containers that another program left open
+//! calls        what one does with the calls on its descriptors
+//! data         reads, writes, positions                mapping  containers in memory
 //! own, aside   descriptors that are not the program's
 //! facts        results of `stat`        change   sizes, modes, synchronising
 //! names, paths calls with names         rename   names that change
-//! stream, standard   streams of the C library
 //! kinds        file types in directories, and `access`       further    calls that fail on sets
 //! write_buffer writes that wait to become one frame
 //! locks        locks that other processes see      programs   containers that are executed
 //! set          sets, which are read-only
-//! numbers      calls by their numbers
 //! areas, live  mapped memory, and shared mappings
 //! ```
 //!
@@ -23,6 +22,7 @@
 
 mod areas;
 mod aside;
+mod calls;
 mod change;
 mod data;
 mod facts;
@@ -32,7 +32,6 @@ mod live;
 mod locks;
 mod mapping;
 mod names;
-mod numbers;
 mod open;
 mod open_file;
 mod own;
@@ -40,47 +39,25 @@ mod paths;
 mod placeholder;
 mod programs;
 mod rename;
-mod send;
 mod set;
-pub mod standard;
-mod stream;
 mod table;
-mod temporary;
 mod write_buffer;
 
 pub use areas::Areas;
 pub use aside::{aside, room};
-pub use change::{
-    allocate, allocate_number, change_mode, change_owner, change_times, change_times_coarsely,
-    ioctl, set_size, synchronise, synchronise_all,
-};
-pub use data::{
-    pread, preadv, preadv2, pwrite, pwritev, pwritev2, read, readv, seek, write, writev,
-};
-pub use facts::fstat;
 pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kinds::{access, is_no_directory, readdir};
 pub use live::{forget_copies, msync, protect, remap};
-pub use locks::{OwnLocks, flock, inherit_all, lockf, to_inherit};
-pub use mapping::map;
+pub use locks::{inherit_all, to_inherit};
 pub use names::{
-    chmod, chown, fchmodat, fchownat, fstatat, remove, statx, truncate, unlink, utime, utimensat,
-    utimes, without_directory,
+    fchmodat, fchownat, fstatat, statx, truncate, unlink, utimensat, without_directory,
 };
-pub use numbers::system_call;
-pub use open::{
-    at_exit, attach, before_child, close, control, duplicate, forget, forget_range, in_child, open,
-    settle_all,
-};
+pub use open::{at_exit, attach, before_child, in_child, is_wanted, open, settle_all};
 pub use own::{is_own, own_among};
 pub use paths::{Name, joined};
 pub use programs::{Instead, instead, instead_in_path, instead_of};
 pub use rename::rename;
-pub use send::between;
-pub use standard::{Streams, after_change, before_change};
-pub use stream::{fdopen, fopen, print};
-pub use table::{Containers, any, has};
-pub use temporary::{fill as fill_letters, make as make_temporary};
+pub use table::{OpenContainer, any};
 pub use write_buffer::store_kept;
 
 use agg_core::Error;

@@ -3,9 +3,11 @@
 
 use super::super::next;
 use super::super::state::{self, Inside};
+use super::super::times::times;
 use super::super::{errno, readable_memory};
 use super::paths::{Name, is_of_a_directory, named};
 use super::set::{self, Named};
+use super::table::OpenContainer;
 use super::{change, facts, live, number, table};
 use crate::config::drivers;
 use crate::sets::is_forbidden;
@@ -143,16 +145,21 @@ pub(super) fn follows(flags: c_int) -> bool {
     flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
 
-/// Whether the descriptor itself is meant, which is open on a container.
+/// The open container of the descriptor, if the call means the descriptor itself.
 ///
 /// # Safety
 /// `path` is a C string, null, or an address that cannot be read.
-unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
+unsafe fn descriptor(at: c_int, path: Name, flags: c_int) -> Option<&'static OpenContainer> {
     // A program may pass an address that it cannot read, which the kernel refuses.
     let may_read = || readable_memory::readable(path.cast(), 1);
     // SAFETY: the byte can be read.
     let is_empty = || path.is_null() || may_read() && unsafe { *path == 0 };
-    flags & libc::AT_EMPTY_PATH != 0 && table::has(at) && is_empty()
+    table::get(at).filter(|_| flags & libc::AT_EMPTY_PATH != 0 && is_empty())
+}
+
+/// The result of a call on a descriptor.
+fn told_of(result: Result<(), c_int>) -> Option<c_int> {
+    Some(result.map_or_else(|error| errno::fail(error) as c_int, |()| 0))
 }
 
 /// `stat`, `lstat` and `fstatat`.
@@ -161,14 +168,14 @@ unsafe fn is_descriptor(at: c_int, path: Name, flags: c_int) -> bool {
 /// As the C library demands.
 pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> Option<c_int> {
     // SAFETY: the caller's promise.
-    if unsafe { is_descriptor(at, path, flags) } {
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return Some(unsafe { facts::fstat(at, to) });
+        return told_of(facts::of_open(open).map(|facts| unsafe { facts.stat(to) }));
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell(&known, device, 1, to) };
+        unsafe { facts::facts(&known, device, 1).stat(to) };
         Ok(())
     })
 }
@@ -177,22 +184,16 @@ pub unsafe fn fstatat(at: c_int, path: Name, to: *mut c_void, flags: c_int) -> O
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn statx(
-    at: c_int,
-    path: Name,
-    flags: c_int,
-    mask: c_uint,
-    to: *mut c_void,
-) -> Option<c_int> {
+pub unsafe fn statx(at: c_int, path: Name, flags: c_int, to: *mut c_void) -> Option<c_int> {
     // SAFETY: the caller's promise.
-    if unsafe { is_descriptor(at, path, flags) } {
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
         // SAFETY: the caller's promise.
-        return Some(unsafe { facts::fstatx(at, mask, to) });
+        return told_of(facts::of_open(open).map(|facts| unsafe { facts.statx(to) }));
     }
     on((at, path, follows(flags)), |meant| {
         let (known, device) = meant.facts(true)?;
         // SAFETY: the caller's promise.
-        unsafe { facts::tell_x(&known, device, 1, to) };
+        unsafe { facts::facts(&known, device, 1).statx(to) };
         Ok(())
     })
 }
@@ -271,16 +272,6 @@ pub fn without_directory(at: c_int, path: Name, kernel: impl Fn() -> c_int) -> c
     kernel()
 }
 
-/// `remove`.
-pub fn remove(path: Name) -> Option<c_int> {
-    unlink(libc::AT_FDCWD, path, 0)
-}
-
-/// `chmod`.
-pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
-    fchmodat(libc::AT_FDCWD, path, mode, 0)
-}
-
 /// `fchmodat`.
 pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
     with(
@@ -290,17 +281,11 @@ pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_i
     )
 }
 
-/// `chown` and `lchown`.
-pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    fchownat(libc::AT_FDCWD, path, user, group, flags)
-}
-
 /// `fchownat`.
 pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int) -> Option<c_int> {
     // SAFETY: the program's path is a C string.
-    if unsafe { is_descriptor(at, path, flags) } {
-        return Some(change::change_owner(at, user, group));
+    if let Some(open) = unsafe { descriptor(at, path, flags) } {
+        return told_of(change::change_owner(open, user, group));
     }
     let (user, group) = (change::who(user), change::who(group));
     with(
@@ -315,12 +300,12 @@ pub fn fchownat(at: c_int, path: Name, user: c_uint, group: c_uint, flags: c_int
 /// # Safety
 /// As the C library demands.
 pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int) -> Option<c_int> {
-    if path.is_null() && table::has(at) {
+    if let Some(open) = table::get(at).filter(|_| path.is_null()) {
         // SAFETY: the caller's promise.
-        return Some(unsafe { change::change_times(at, both) });
+        return told_of(unsafe { change::change_times(open, both) });
     }
     // SAFETY: the caller's promise.
-    let times = || unsafe { change::times(both) };
+    let times = || unsafe { times(both) };
     with(
         (at, path, follows(flags)),
         |container| {
@@ -346,36 +331,4 @@ fn no_times(errno: c_int) -> agg_core::Error {
 
 fn c_name(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
-}
-
-/// `utimes`, `lutimes` and `futimesat`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
-    meant(at, path, follow)?;
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    // SAFETY: the caller's promise.
-    match unsafe { change::finer(both.cast()) } {
-        // SAFETY: null or two times.
-        Ok(times) => unsafe { utimensat(at, path, change::pointer(times.as_ref()), flags) },
-        Err(error) => Some(errno::fail(error) as c_int),
-    }
-}
-
-/// `utime`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
-    meant(libc::AT_FDCWD, path, true)?;
-    if !both.is_null() && !readable_memory::readable(both.cast(), size_of::<libc::utimbuf>()) {
-        return Some(errno::fail(libc::EFAULT) as c_int);
-    }
-    // SAFETY: null, or it can be read.
-    let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
-        [times.actime, times.modtime].map(|time| libc::timespec { tv_sec: time, tv_nsec: 0 })
-    });
-    // SAFETY: null or two times.
-    unsafe { utimensat(libc::AT_FDCWD, path, change::pointer(times.as_ref()), 0) }
 }

@@ -3,11 +3,11 @@
 use super::super::host::process;
 use super::super::next;
 use super::super::state::{self, Inside};
-use super::super::{errno, spool};
+use super::super::{descriptors, errno, spool};
 use super::open_file::{Found, Held, State};
 use super::paths::{is_of_a_directory, named};
-use super::table::{self, Open};
-use super::{areas, live, locks, number, own, placeholder, set, standard, write_buffer};
+use super::table::{self, OpenContainer};
+use super::{areas, live, locks, number, own, placeholder, set, write_buffer};
 use crate::config;
 use crate::sets::is_forbidden;
 use agg_core::blob::{self, Container, Create, Layout, is_container};
@@ -26,7 +26,14 @@ const IN_DIRECTORY: c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 const LARGE: c_int = if cfg!(target_arch = "x86_64") { 0o100_000 } else { 0o400_000 };
 
 /// Opens a container, or makes one where a rule says so; `None` if the call means something else.
-pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+/// `vacate` ends the open file that the new descriptor belonged to, if it was closed unseen.
+pub fn open(
+    at: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    vacate: fn(c_int),
+) -> Option<c_int> {
     if Inside::is() || state::is_guest() || !state::has_containers() || flags & IN_DIRECTORY != 0 {
         return None;
     }
@@ -41,23 +48,35 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
         return refused.then(|| errno::fail(libc::ENOTDIR) as c_int);
     }
     let result = match placeholder::behind(&path) {
-        Some(meaning) => again(&meaning, flags),
+        Some(meaning) => again(&meaning, flags, vacate),
         None if is_of_a_directory(name) => is_container(&path).then_some(Err(libc::ENOTDIR))?,
-        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags)),
+        None => find(&path, flags, mode)?.and_then(|found| take(found, path, flags, vacate)),
     };
     drop(before);
     Some(result.unwrap_or_else(|error| errno::fail(error) as c_int))
 }
 
+/// Whether a new file of this name is to be a container.
+pub fn is_wanted(name: *const c_char) -> bool {
+    if !state::has_containers() || Inside::is() || state::is_guest() {
+        return false;
+    }
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    named(libc::AT_FDCWD, name, false).is_some_and(|path| {
+        let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
+        BlobRule::of(&config::get().settings.blobs, &text).is_some()
+    })
+}
+
 /// Opens the container that an open descriptor stands for, by the name of that descriptor.
-fn again(meaning: &placeholder::Meaning, flags: c_int) -> Result<c_int, c_int> {
+fn again(meaning: &placeholder::Meaning, flags: c_int, vacate: fn(c_int)) -> Result<c_int, c_int> {
     const NEW: c_int = libc::O_CREAT | libc::O_EXCL;
     if flags & NEW == NEW {
         return Err(libc::EEXIST);
     }
     let path = now_at(meaning).ok_or(libc::ENOENT)?;
     let found = find(&path, flags & !NEW, 0).ok_or(libc::ENOENT)??;
-    take(found, path, flags & !NEW)
+    take(found, path, flags & !NEW, vacate)
 }
 
 /// Where the container of a placeholder is, if it is known: under the name that it had; where a
@@ -161,7 +180,7 @@ fn is_hidden(place: &Path) -> bool {
 }
 
 /// Gives an opened container or set a descriptor.
-fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
+fn take(found: Found, path: PathBuf, flags: c_int, vacate: fn(c_int)) -> Result<c_int, c_int> {
     let access = flags & libc::O_ACCMODE;
     let wants = [libc::R_OK, libc::W_OK, libc::R_OK | libc::W_OK][(access as usize).min(2)];
     if let Held::Container(container) = &found.held
@@ -179,20 +198,20 @@ fn take(found: Found, path: PathBuf, flags: c_int) -> Result<c_int, c_int> {
         undo();
         return Err(libc::EMFILE);
     }
-    table::add(fd, found, path, kept & !libc::O_CLOEXEC);
+    vacate(fd);
+    let open = table::add(fd, found, path, kept & !libc::O_CLOEXEC);
     if flags & libc::O_CLOEXEC == 0 {
         locks::prepare(fd);
     }
-    standard::after_change(fd);
     // Linux empties the file also if it is opened for reading only.
     if flags & libc::O_TRUNC != 0 {
-        let open = table::get(fd).ok_or(libc::EIO)?;
         let emptied = open.locked(|_, state| match state.size()? {
             0 => Ok(()),
             _ => state.writer()?.set_size(0),
         });
         if let Err(error) = emptied {
-            close(fd);
+            let _ = forget(fd);
+            undo();
             return Err(error);
         }
         live::renew(open.identity);
@@ -222,10 +241,10 @@ pub fn attach() {
     let mut unknown = Vec::new();
     for fd in numbers.iter().copied() {
         let Some(meaning) = placeholder::meaning(fd) else { continue };
-        let same = |other: &(c_int, &Open)| placeholder::inode(other.0) == placeholder::inode(fd);
+        let same =
+            |other: &(c_int, &OpenContainer)| placeholder::inode(other.0) == placeholder::inode(fd);
         if let Some((_, open)) = table::all().find(same) {
-            table::set(fd, Some(open));
-            standard::after_change(fd);
+            descriptors::put(fd, open);
             continue;
         }
         // Where the container is gone, calls fail on the placeholder.
@@ -235,98 +254,76 @@ pub fn attach() {
             unknown.push(meaning.identity);
             continue;
         };
-        table::add(fd, found, path, meaning.flags);
-        if let Some(open) = table::get(fd) {
-            open.share();
-            locks::attach(fd, open, &numbers);
-        }
-        standard::after_change(fd);
+        let open = table::add(fd, found, path, meaning.flags);
+        open.share();
+        locks::attach(fd, open, &numbers);
     }
     locks::end_unclaimed(&numbers, &unknown);
-}
-
-/// `close`.
-pub fn close(fd: c_int) -> c_int {
-    standard::before_change(fd);
-    let owed = if state::is_guest() { Ok(()) } else { forget(fd) };
-    // SAFETY: a plain number.
-    let closed = unsafe { next::close(fd) };
-    standard::after_change(fd);
-    match owed {
-        Err(error) if closed == 0 => errno::fail(error) as c_int,
-        _ => closed,
-    }
 }
 
 /// Takes `fd` out of the table before it is closed; with the last one the log ends.
 ///
 /// # Errors
 /// The error that `close` returns to the program.
-pub fn forget(fd: c_int) -> Result<(), c_int> {
-    let open = table::get(fd);
-    let last = table::set(fd, None);
-    if let Some(open) = open {
-        // Before its locks end, after which others may look.
-        write_buffer::store_of(open);
-        locks::closed(open, last.is_some());
+pub(super) fn forget(fd: c_int) -> Result<(), c_int> {
+    let Some(open) = table::get(fd) else { return Ok(()) };
+    let Some(is_last) = descriptors::take(fd, open) else { return Ok(()) };
+    // Before its locks end, after which others may look.
+    write_buffer::store_of(open);
+    locks::closed(open, is_last);
+    if !is_last {
+        return Ok(());
     }
-    let Some(last) = last else { return Ok(()) };
     let _errno = errno::Keep::new();
     // As long as its bytes are changed in memory, somebody writes.
-    if areas::has_live(last) {
-        return last.locked(|_, state| state.store_kept());
+    if areas::has_live(open) {
+        return open.locked(|_, state| state.store_kept());
     }
-    last.finish()
-}
-
-/// Takes all descriptors of a range out of the table before they are closed.
-pub fn forget_range(first: u32, last: u32) {
-    let inside = |fd: c_int| (first..=last).contains(&(fd as u32));
-    for (fd, _) in table::all().filter(|(fd, _)| inside(*fd)) {
-        let _ = forget(fd);
-    }
+    open.finish()
 }
 
 /// Remembers that `new` shares the description of `fd`, which it was duplicated from.
-pub fn duplicate(fd: c_int, new: c_int) -> c_int {
+pub(super) fn duplicated(open: &'static OpenContainer, fd: c_int, new: c_int) -> c_int {
     if state::is_guest() {
         locks::lend(fd, new);
-    } else if new >= 0 && new != fd {
+    } else if new >= 0 {
         // `dup2` of the kernel does not report errors of closing the old descriptor either.
         let _ = forget(new);
-        table::set(new, table::get(fd));
+        descriptors::put(new, open);
         locks::inherit(new);
     }
-    standard::after_change(new);
     new
 }
 
-/// `fcntl`.
+/// `fcntl`, but for the commands that duplicate.
 ///
 /// # Safety
 /// As the C library demands.
-pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub(super) unsafe fn control(
+    open: &'static OpenContainer,
+    fd: c_int,
+    command: c_int,
+    argument: usize,
+) -> Result<c_int, c_int> {
     // SAFETY: the caller's arguments, passed on.
     let kernel = || unsafe { next::fcntl(fd, command, argument) };
-    let Some(open) = table::get(fd) else { return kernel() };
     match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, kernel()),
-        libc::F_GETFD => kernel(),
+        libc::F_GETFD => Ok(kernel()),
         libc::F_SETFD => {
             let done = kernel();
             locks::inherit(fd);
-            done
+            Ok(done)
         }
-        libc::F_GETFL => open.flags | placeholder::status(fd) | LARGE,
+        libc::F_GETFL => Ok(open.flags | placeholder::status(fd) | LARGE),
         libc::F_SETFL => {
             if argument as c_int & (libc::O_DIRECT | libc::O_ASYNC) != 0 {
-                return errno::fail(libc::EINVAL) as c_int;
+                return Err(libc::EINVAL);
             }
-            placeholder::set_status(fd, argument as c_int)
+            Ok(placeholder::set_status(fd, argument as c_int))
         }
         // SAFETY: with a command for locks the argument points to one.
-        _ => unsafe { locks::control(fd, command, argument as *mut libc::flock64) }
-            .unwrap_or_else(|| errno::fail(libc::EINVAL) as c_int),
+        _ => unsafe { locks::control(open, fd, command, argument as *mut libc::flock64) }
+            .unwrap_or(Err(libc::EINVAL)),
     }
 }
 
@@ -335,8 +332,8 @@ pub unsafe fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
 /// releases containers without a name.
 pub fn settle_all() {
     if !state::is_guest() {
-        let is_mapped = |open: &Open| areas::has_live(open);
-        let ended = |open: &Open, state: &mut State| {
+        let is_mapped = |open: &OpenContainer| areas::has_live(open);
+        let ended = |open: &OpenContainer, state: &mut State| {
             let passed = state.pass_hold_on(true);
             let ended = if is_mapped(open) { state.store_kept() } else { state.end() };
             ended.and(passed)
@@ -357,8 +354,8 @@ pub fn before_child() {
 
 /// Lets `act` end something of each, and logs its errors.
 fn each(
-    opens: impl Iterator<Item = &'static Open>,
-    act: impl Fn(&Open, &mut State) -> agg_core::Result<()>,
+    opens: impl Iterator<Item = &'static OpenContainer>,
+    act: impl Fn(&OpenContainer, &mut State) -> agg_core::Result<()>,
 ) {
     let _errno = errno::Keep::new();
     for open in opens {
@@ -369,14 +366,15 @@ fn each(
 }
 
 /// All that have descriptors or live mappings.
-fn opens() -> impl Iterator<Item = &'static Open> {
+fn opens() -> impl Iterator<Item = &'static OpenContainer> {
     table::all().map(|(_, open)| open).chain(areas::live())
 }
 
 /// At the end of the process: streams are written out, logs end.
 pub fn at_exit() {
     if !state::is_guest() && opens().next().is_some() {
-        standard::flush();
+        // SAFETY: null means all streams.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
         each(opens(), |_, state| state.end());
         locks::at_exit(opens());
         each(opens(), |_, state| state.release());

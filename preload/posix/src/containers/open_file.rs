@@ -1,7 +1,7 @@
 //! An open container or set: its reader and its log, which only the holder of the lock may use.
 
 use super::set::OpenSet;
-use super::table::Open;
+use super::table::OpenContainer;
 use super::write_buffer::WriteBuffer;
 use super::{areas, number, placeholder};
 use agg_core::blob::{Attributes, Container, Hold, Presence, Reader, Writer};
@@ -248,7 +248,7 @@ impl State {
     /// taken.
     pub(super) fn keep(
         &mut self,
-        open: &Open,
+        open: &OpenContainer,
         buffers: &[&[u8]],
         start: u64,
     ) -> agg_core::Result<bool> {

@@ -1,6 +1,7 @@
-//! Which open container or set a descriptor belongs to.
+//! Containers and sets that are open, and which descriptors belong to them.
 
-use super::super::lock::Lock;
+use super::super::descriptors::{self, Kind, Object};
+use super::super::lock::Locked;
 use super::super::state::Inside;
 use super::number;
 use super::open_file::{Found, Held, State};
@@ -11,41 +12,12 @@ use crate::config::remakes;
 use agg_core::rules::Mode;
 use agg_core::settings::blobs::BlobRule;
 use libc::c_int;
-use std::cell::UnsafeCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering::AcqRel, Ordering::Acquire,
-};
-use std::sync::atomic::{Ordering::Relaxed, Ordering::Release};
-
-/// Descriptors from this number on are never ours.
-const LIMIT: usize = 65_536;
-
-/// The descriptions of all descriptors, as the host's item `aggio_posix_containers`. All its bytes
-/// are zero.
-pub struct Containers {
-    entries: [AtomicPtr<Open>; LIMIT],
-    /// Descriptors in the table, and one more than the highest that ever was.
-    count: AtomicUsize,
-    end: AtomicUsize,
-}
-
-impl Containers {
-    /// None is open on a container.
-    pub const fn new() -> Self {
-        let entries = [const { AtomicPtr::new(std::ptr::null_mut()) }; LIMIT];
-        Self { entries, count: AtomicUsize::new(0), end: AtomicUsize::new(0) }
-    }
-}
-
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_containers"]
-    safe static TABLE: Containers;
-}
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
 
 /// An open file description on a container; never freed, for a thread may have just found it.
-pub(super) struct Open {
+pub struct OpenContainer {
     /// Its absolute name when it was opened.
     pub(super) path: PathBuf,
     /// Device and inode of its directory; of a set, of its first file.
@@ -61,33 +33,31 @@ pub(super) struct Open {
     /// Whether any of them waits.
     waiting: &'static AtomicBool,
     references: AtomicUsize,
-    lock: Lock,
-    state: UnsafeCell<State>,
+    state: Locked<State>,
 }
 
-// SAFETY: all fields but the atomics are used only with the lock, or never change.
-unsafe impl Sync for Open {}
+// SAFETY: no other type has the kind, and descriptions are never freed.
+unsafe impl Object for OpenContainer {
+    const KIND: Kind = Kind::Container;
 
-/// Whether `fd` is open on a container.
-#[inline(always)]
-pub fn has(fd: c_int) -> bool {
-    TABLE.count.load(Relaxed) != 0 && get(fd).is_some()
+    fn references(&self) -> &AtomicUsize {
+        &self.references
+    }
 }
 
 /// Whether any container is open.
 pub fn any() -> bool {
-    TABLE.count.load(Relaxed) != 0
+    descriptors::any::<OpenContainer>()
 }
 
 /// The description of `fd`, if it is open on a container.
 #[inline]
-pub(super) fn get(fd: c_int) -> Option<&'static Open> {
-    // SAFETY: descriptions are never freed.
-    unsafe { TABLE.entries.get(fd as usize)?.load(Acquire).as_ref() }
+pub(super) fn get(fd: c_int) -> Option<&'static OpenContainer> {
+    descriptors::get(fd)
 }
 
 /// Says that `fd` belongs to a new description.
-pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
+pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) -> &'static OpenContainer {
     let Found { held, hold, identity } = found;
     let mode = mode_of(&path);
     let waiting: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
@@ -100,7 +70,7 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
         _ => None,
     };
     let state = State::new(held, (presence, hold), WriteBuffer::new(mode, waiting));
-    let open = Box::leak(Box::new(Open {
+    let open: &'static OpenContainer = Box::leak(Box::new(OpenContainer {
         path,
         identity,
         flags: flags & !STATUS,
@@ -109,10 +79,10 @@ pub(super) fn add(fd: c_int, found: Found, path: PathBuf, flags: c_int) {
         shared: AtomicBool::new(false),
         waiting,
         references: AtomicUsize::new(0),
-        lock: Lock::new(),
-        state: UnsafeCell::new(state),
+        state: Locked::new(state),
     }));
-    set(fd, Some(open));
+    descriptors::put(fd, open);
+    open
 }
 
 /// When writes to the container `path` reach its log.
@@ -127,57 +97,40 @@ pub(super) fn identity_of(path: &Path) -> (u64, u64) {
 }
 
 /// The descriptions on the container with this identity.
-pub(super) fn on(identity: (u64, u64)) -> impl Iterator<Item = &'static Open> {
+pub(super) fn on(identity: (u64, u64)) -> impl Iterator<Item = &'static OpenContainer> {
     all().map(|(_, open)| open).filter(move |open| open.identity == identity)
 }
 
-/// Says to which description `fd` belongs; the one that it belonged to, if that has no other.
-pub(super) fn set(fd: c_int, open: Option<&'static Open>) -> Option<&'static Open> {
-    let entry = TABLE.entries.get(fd as usize)?;
-    if let Some(open) = open {
-        open.references.fetch_add(1, AcqRel);
-        TABLE.count.fetch_add(1, Relaxed);
-        TABLE.end.fetch_max(fd as usize + 1, Relaxed);
-    }
-    let new = open.map_or(std::ptr::null_mut(), |open| std::ptr::from_ref(open).cast_mut());
-    // SAFETY: descriptions are never freed.
-    let old = unsafe { entry.swap(new, AcqRel).as_ref() }?;
-    TABLE.count.fetch_sub(1, Relaxed);
-    (old.references.fetch_sub(1, Release) == 1).then_some(old)
-}
-
 /// All descriptors that are open on containers.
-pub(super) fn all() -> impl Iterator<Item = (c_int, &'static Open)> {
-    let end = if TABLE.count.load(Relaxed) == 0 { 0 } else { TABLE.end.load(Relaxed) };
-    (0..end as c_int).filter_map(|fd| Some((fd, get(fd)?)))
+pub(super) fn all() -> impl Iterator<Item = (c_int, &'static OpenContainer)> {
+    descriptors::each()
 }
 
-impl Open {
+impl OpenContainer {
     /// Calls `act` with the state that the lock protects.
     ///
     /// # Errors
     /// `EDEADLK` in a signal handler that interrupted such a call, and those of `act`.
     pub(super) fn locked<T>(
         &self,
-        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+        act: impl FnOnce(&OpenContainer, &mut State) -> agg_core::Result<T>,
     ) -> Result<T, c_int> {
         write_buffer::store_beside(self)?;
         self.alone(act)
     }
 
-    /// As [`locked`](Open::locked), without storing writes to the same container that other open
+    /// As [`locked`](Self::locked), without storing writes to the same container that other open
     /// files buffer.
     ///
     /// # Errors
     /// The same.
     pub(super) fn alone<T>(
         &self,
-        act: impl FnOnce(&Open, &mut State) -> agg_core::Result<T>,
+        act: impl FnOnce(&OpenContainer, &mut State) -> agg_core::Result<T>,
     ) -> Result<T, c_int> {
         let _inside = Inside::enter();
-        let _guard = self.lock.lock().ok_or(libc::EDEADLK)?;
-        // SAFETY: the lock is held.
-        act(self, unsafe { &mut *self.state.get() }).map_err(|error| number(&error))
+        let done = self.state.with(|state| act(self, state)).ok_or(libc::EDEADLK)?;
+        done.map_err(|error| number(&error))
     }
 
     /// From now on another process may have it, too.
@@ -193,6 +146,14 @@ impl Open {
     /// Whether any of its writes waits.
     pub(super) fn waits(&self) -> bool {
         self.waiting.load(Relaxed)
+    }
+
+    /// Bytes of the file.
+    ///
+    /// # Errors
+    /// As [`locked`](Self::locked).
+    pub(super) fn size(&self) -> Result<u64, c_int> {
+        self.locked(|_, state| state.size())
     }
 
     /// Whether any descriptor belongs to it.
@@ -232,26 +193,15 @@ impl Open {
     /// In a child after `fork`: leaves the log and the readers to the parent, and releases the
     /// lock, which a thread of the parent may have held.
     pub(super) fn disown(&self) {
-        let was_free = self.lock.is_free();
-        self.lock.release();
         // SAFETY: a child has one thread.
-        let state = unsafe { &mut *self.state.get() };
-        state.disown(was_free);
+        unsafe { self.state.in_child(State::disown) };
     }
 }
 
 /// Says that a log could not be ended: its bytes are in it, and the container is to be checked.
-pub(super) fn tell(open: &Open, error: c_int) {
+pub(super) fn tell(open: &OpenContainer, error: c_int) {
     let cause = std::io::Error::from_raw_os_error(error);
     let path = open.path.display();
     let text = format_args!("{path}: the container could not be completed: {cause}");
     agg_core::log::write(agg_core::log::Level::Error, text);
-}
-
-/// Bytes of the file that `fd` is open on.
-///
-/// # Errors
-/// As [`Open::locked`]; `EBADF` if it is none of these.
-pub(super) fn size(fd: c_int) -> Result<u64, c_int> {
-    get(fd).ok_or(libc::EBADF)?.locked(|_, state| state.size())
 }

@@ -5,7 +5,7 @@ use super::super::counts::Counts;
 use super::super::host::process;
 use super::super::state::{self, Inside};
 use super::super::{facts::name_of, flush, report, spool};
-use super::table::{self, Open};
+use super::table::{self, OpenContainer};
 use agg_core::blob::{Container, Writer};
 use agg_core::log::{self, Level};
 use agg_core::rules::Mode;
@@ -213,7 +213,7 @@ fn find_room(container: &Container, (device, inode): (u64, u64), room: usize) ->
 
 /// Stores the buffered writes of the open containers for which `which` is true. Writes that cannot
 /// be stored stay buffered: the next call that must store them returns the error.
-pub(super) fn store_where(which: impl Fn(&Open) -> bool) {
+pub(super) fn store_where(which: impl Fn(&OpenContainer) -> bool) {
     if waiting().load(Relaxed) == 0 || Inside::is() || state::is_guest() {
         return;
     }
@@ -228,7 +228,7 @@ pub fn store_kept(which: impl Fn(Mode) -> bool) {
 }
 
 /// Stores the buffered writes of `open` itself.
-pub(super) fn store_of(open: &Open) {
+pub(super) fn store_of(open: &OpenContainer) {
     if open.waits() {
         let _ = open.alone(|_, state| state.store_kept());
     }
@@ -238,7 +238,7 @@ pub(super) fn store_of(open: &Open) {
 ///
 /// # Errors
 /// If it cannot be stored.
-pub(super) fn store_beside(open: &Open) -> std::result::Result<(), libc::c_int> {
+pub(super) fn store_beside(open: &OpenContainer) -> std::result::Result<(), libc::c_int> {
     if waiting().load(Relaxed) <= usize::from(open.waits()) {
         return Ok(());
     }
@@ -252,7 +252,7 @@ pub(super) fn store_beside(open: &Open) -> std::result::Result<(), libc::c_int> 
 
 /// Before a write to `open` that other processes may see: stores earlier writes to other files in
 /// mode causal.
-pub(super) fn before_write(open: &Open) {
+pub(super) fn before_write(open: &OpenContainer) {
     let own = open.waits() && open.mode == Mode::Causal;
     if state::flags().causal.load(Relaxed) > usize::from(own) {
         flush::causal();

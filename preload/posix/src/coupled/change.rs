@@ -118,21 +118,10 @@ fn follows(flags: c_int) -> bool {
     flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
 
-/// `chmod`.
-pub fn chmod(path: Name, mode: mode_t) -> Option<c_int> {
-    fchmodat(libc::AT_FDCWD, path, mode, 0)
-}
-
 /// `fchmodat`.
 pub fn fchmodat(at: c_int, path: Name, mode: mode_t, flags: c_int) -> Option<c_int> {
     // SAFETY: plain numbers.
     with_descriptor((at, path, follows(flags)), |fd| unsafe { libc::fchmod(fd, mode) })
-}
-
-/// `chown` and `lchown`.
-pub fn chown(path: Name, user: c_uint, group: c_uint, follow: bool) -> Option<c_int> {
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    fchownat(libc::AT_FDCWD, path, user, group, flags)
 }
 
 /// `fchownat`.
@@ -151,31 +140,6 @@ pub unsafe fn utimensat(at: c_int, path: Name, both: *const c_void, flags: c_int
     }
     // SAFETY: the caller's promise.
     with_descriptor((at, path, follows(flags)), |fd| unsafe { libc::futimens(fd, both.cast()) })
-}
-
-/// `utimes`, `lutimes` and `futimesat`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utimes(at: c_int, path: Name, both: *const c_void, follow: bool) -> Option<c_int> {
-    // SAFETY: the caller's promise.
-    with_descriptor((at, path, follow), |fd| unsafe { libc::futimes(fd, both.cast()) })
-}
-
-/// `utime`.
-///
-/// # Safety
-/// As the C library demands.
-pub unsafe fn utime(path: Name, both: *const c_void) -> Option<c_int> {
-    with_descriptor((libc::AT_FDCWD, path, true), |fd| {
-        // SAFETY: the caller's promise.
-        let times = unsafe { both.cast::<libc::utimbuf>().as_ref() }.map(|times| {
-            [times.actime, times.modtime].map(|time| libc::timeval { tv_sec: time, tv_usec: 0 })
-        });
-        let pointer = times.as_ref().map_or(std::ptr::null(), |times| times.as_ptr());
-        // SAFETY: null or two times.
-        unsafe { libc::futimes(fd, pointer) }
-    })
 }
 
 /// `link`: fails with `EXDEV` if one of the names is coupled.

@@ -23,8 +23,7 @@ pub(super) fn begin() {
 
 /// Before `fork`, after [`begin`]: makes the pipe by which the child notifies its parent.
 pub(super) fn prepare() {
-    let writes = |fd| table::get(fd).is_some_and(|open| open.writes());
-    if !table::all().any(writes) {
+    if !table::all().any(|(_, open)| open.writes()) {
         return;
     }
     let mut ends = [0; 2];
@@ -95,9 +94,9 @@ pub(super) fn settle() {
     }
     let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
     let Ok(client) = agent::client() else { return };
-    let open = table::all().filter_map(table::get).filter(|open| open.writes());
+    let open = table::all().filter(|(_, open)| open.writes());
     // Duplicates share an open.
-    let handles: BTreeSet<u64> = open.map(|open| open.handle()).collect();
+    let handles: BTreeSet<u64> = open.map(|(_, open)| open.handle()).collect();
     for handle in handles {
         if let Err(error) = client.lose_child(handle) {
             let error = std::io::Error::from_raw_os_error(number(&error));

@@ -1,14 +1,14 @@
 //! Interposed calls on files that programs exchange in memory (`AGGIO_COUPLE`).
 //!
 //! ```text
-//! table     the open that a descriptor belongs to, and the bytes that the program has read of it
+//! table     the opens, and the bytes that the program has read of each
 //! agent     the connection to the agent, which manages names and generations
 //! names     distinguishes names of coupled files from others
-//! open      opening and closing, duplicates, temporary files
+//! open      opening and closing, duplicates
 //! stream    streams of the C library
 //! parts     bytes that are on other nodes until they are read
 //! missing   records which of these bytes have arrived
-//! data      notifies the agent of reads, changes of size, and synchronisation
+//! data      calls on descriptors; notifies the agent of reads, changes of size, synchronisation
 //! facts     `stat`, `access` and their kin
 //! change    calls that change metadata or names
 //! listing   adds coupled files to the listings of directories
@@ -39,21 +39,19 @@ mod tests;
 
 pub use agent::{is_own, shared};
 pub use change::{
-    attribute, attributes, change_attribute, chmod, chown, fchmodat, fchownat, link, rename,
-    truncate, unlink, utime, utimensat, utimes,
+    attribute, attributes, change_attribute, fchmodat, fchownat, link, rename, truncate, unlink,
+    utimensat,
 };
-pub use data::{delivered_all, resized, synchronised};
 pub use facts::{access, fstatat, statx};
 pub use listing::{Compare, Filter, Globbed, closedir, glob, readdir, rewound, scandir};
-pub use open::{close, duplicated, leave, make_temporary, open, own_among};
-pub use parts::{before_name, complete, complete_everything, complete_inherited, fetch_all};
+pub use open::{is_wanted, open, own_among};
+pub use parts::{before_name, complete_everything, complete_inherited};
 pub use process::{
     after_fork, at_exit, attach, before_fork, died, has_forked, in_child, in_parent, mpi_runs,
     write_streams,
 };
-pub use step::{all, announcing, is_whole, one, reading};
-pub use stream::{fclose, fopen, reopen};
-pub use table::{Coupled, any, has};
+pub use stream::{fclose, reopen};
+pub use table::{Coupled, OpenCoupled};
 
 use agg_core::log;
 use agg_core::log::Level;

@@ -3,9 +3,10 @@
 use super::facts::known;
 use super::table::{self, Ended};
 use super::{agent, names, number, parts};
-use crate::containers::fill_letters;
+use crate::descriptors;
 use crate::errno;
 use crate::next;
+use crate::operations::Left;
 use crate::report;
 use crate::state::{self, Inside};
 use agg_core::Extent;
@@ -14,18 +15,21 @@ use agg_core::log::Level;
 use agg_core::os;
 use aggio_couple::{Open, Opened, is_on_disk};
 use libc::{c_char, c_int, mode_t};
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::path::Path;
 use std::time::Instant;
 
-/// How many names `mkstemp` tries.
-const TRIES: u32 = 100;
-
 /// Opens a generation of a coupled file. Returns `None` if the name is not coupled, or refers to a
-/// file on disk.
-pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Option<c_int> {
+/// file on disk. `vacate` ends the open file that the new descriptor belonged to, if it was closed
+/// unnoticed.
+pub fn open(
+    at: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+    vacate: fn(c_int),
+) -> Option<c_int> {
     if flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
         // The kernel handles descriptors that only refer to a path, and files without a name.
         let is_directory = flags & libc::O_TMPFILE == libc::O_DIRECTORY;
@@ -36,7 +40,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     let name = names::coupled(at, path, flags & libc::O_NOFOLLOW == 0 && !is_new)?;
     crate::open::before();
     let before = errno::Keep::new();
-    let opened = open_name(&name, flags, mode);
+    let opened = open_name(&name, flags, mode, vacate);
     drop(before);
     match opened {
         Err(error) if is_on_disk(&error) => None,
@@ -45,7 +49,7 @@ pub fn open(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> Optio
     }
 }
 
-fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
+fn open_name(name: &Path, flags: c_int, mode: mode_t, vacate: fn(c_int)) -> io::Result<c_int> {
     let _inside = Inside::enter();
     let access = flags & libc::O_ACCMODE;
     let writes = access != libc::O_RDONLY;
@@ -76,8 +80,9 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     let (handle, generation) = (opened.handle, opened.generation);
     report::tell_coupled(name, generation, writes, began.elapsed());
     log!(Level::Debug, "{}: opened, generation {generation}", name.display());
+    vacate(opened.fd.as_raw_fd());
     let (fd, known) = take(opened, flags, writes);
-    if let Some(open) = table::get(fd).filter(|_| known) {
+    if let Some(open) = known {
         if step {
             open.set_step();
         }
@@ -99,8 +104,13 @@ fn open_name(name: &Path, flags: c_int, mode: mode_t) -> io::Result<c_int> {
     Ok(fd)
 }
 
-/// Sets the flags that the program requested. Returns the descriptor, and whether the table has it.
-fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
+/// Sets the flags that the program requested. Returns the descriptor, and its open if the table has
+/// room for it.
+fn take(
+    opened: Opened,
+    flags: c_int,
+    writes: bool,
+) -> (c_int, Option<&'static table::OpenCoupled>) {
     let fd = opened.fd.as_raw_fd();
     // SAFETY: plain numbers.
     unsafe {
@@ -112,26 +122,21 @@ fn take(opened: Opened, flags: c_int, writes: bool) -> (c_int, bool) {
             next::fcntl(fd, libc::F_SETFL, status as usize);
         }
     }
-    forget_closed(fd);
     let known = table::add(fd, opened.handle, writes);
     (opened.fd.into_raw_fd(), known)
 }
 
 /// Ends an earlier open of `fd` that was closed unnoticed, because a new open gets the number.
 fn forget_closed(fd: c_int) {
-    if table::has(fd) && !state::is_guest() {
-        let _ = forget(fd);
+    if !state::is_guest() {
+        let _ = table::take(fd).map(tell_ended);
     }
 }
 
-/// Takes `fd` out of the table, and notifies the agent if it was the last descriptor of its open.
+/// Notifies the agent that an open has no descriptor left.
 ///
 /// # Errors
 /// The error of the agent, for example because the generation is lost.
-fn forget(fd: c_int) -> Result<(), c_int> {
-    table::take(fd).map_or(Ok(()), tell_ended)
-}
-
 pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
     let _errno = errno::Keep::new();
     let _inside = Inside::enter();
@@ -145,46 +150,20 @@ pub(super) fn tell_ended(ended: Ended) -> Result<(), c_int> {
     }
 }
 
-/// `close` of a coupled file: `kernel` closes the descriptor.
-pub fn close(fd: c_int, kernel: impl FnOnce() -> c_int) -> c_int {
-    let ended = table::take(fd);
-    let closed = kernel();
-    let told = ended.map_or(Ok(()), tell_ended);
-    match told {
-        Err(error) if closed == 0 => errno::fail(error) as c_int,
-        _ => closed,
+/// Takes `fd` out of the table, before it is closed; the agent is notified afterwards.
+pub(super) fn leave(fd: c_int) -> Left {
+    match table::take(fd) {
+        Some(ended) => Left::After(Box::new(|| tell_ended(ended))),
+        None => Left::Done(Ok(())),
     }
 }
 
-/// Opens that end when their last descriptors are closed; the agent is notified afterwards.
-#[must_use = "the agent is to hear of them when they are closed"]
-pub struct Left(Vec<Ended>);
-
-impl Left {
-    /// Notifies the agent, after the descriptors were closed.
-    pub fn tell(self) {
-        for ended in self.0 {
-            // The calls that close other descriptors on the way do not report errors of these.
-            let _ = tell_ended(ended);
-        }
-    }
-}
-
-/// Takes all descriptors from `first` to `last` out of the table, before they are closed.
-pub fn leave(first: u32, last: u32) -> Left {
-    if !table::any() || state::is_guest() {
-        return Left(Vec::new());
-    }
-    let all = table::all().filter(|fd| (first..=last).contains(&fd.cast_unsigned()));
-    Left(all.filter_map(table::take).collect())
-}
-
-/// After `fd` was duplicated: records that `new` shares its open. Returns `new`.
-pub fn duplicated(fd: c_int, new: c_int) -> c_int {
-    if new >= 0 && new != fd && table::any() && !state::is_guest() {
+/// After a descriptor of `open` was duplicated: records that `new` shares it. Returns `new`.
+pub(super) fn duplicated(open: &'static table::OpenCoupled, new: c_int) -> c_int {
+    if new >= 0 && !state::is_guest() {
         let _errno = errno::Keep::new();
         forget_closed(new);
-        if !table::share(fd, new) {
+        if !descriptors::put(new, open) {
             log!(Level::Warn, "descriptor {new} of a coupled file is not followed");
         }
     }
@@ -199,27 +178,7 @@ pub fn own_among(first: u32, last: u32) -> Vec<u32> {
     own
 }
 
-/// `mkstemp` and its kin. Returns `None` if no rule covers the template.
-///
-/// # Safety
-/// `template` is a C string that may be changed.
-pub unsafe fn make_temporary(template: *mut c_char, suffix: c_int, flags: c_int) -> Option<c_int> {
-    names::coupled(libc::AT_FDCWD, template, false)?;
-    // SAFETY: the caller's promise.
-    let len = unsafe { CStr::from_ptr(template) }.to_bytes().len();
-    let first = len.checked_sub(6 + usize::try_from(suffix).ok()?)?;
-    // SAFETY: the letters are inside the string.
-    let letters = unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), 6) };
-    if letters != b"XXXXXX" {
-        return None;
-    }
-    let flags = flags & !libc::O_ACCMODE | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-    for _ in 0..TRIES {
-        fill_letters(letters);
-        let fd = open(libc::AT_FDCWD, template, flags, 0o600)?;
-        if fd >= 0 || errno::get() != libc::EEXIST {
-            return Some(fd);
-        }
-    }
-    Some(errno::fail(libc::EEXIST) as c_int)
+/// Whether a new file of this name is to be a coupled one.
+pub fn is_wanted(name: *const c_char) -> bool {
+    names::coupled(libc::AT_FDCWD, name, false).is_some()
 }

@@ -5,11 +5,11 @@
 //! this library uses a descriptor, the descriptor is made unreadable, so that missing bytes are
 //! never taken for zeros.
 
-use super::table::{self, Open};
+use super::table::{self, OpenCoupled};
 use super::{agent, number};
 use crate::lock::Guard;
 use crate::state::{self, Inside};
-use crate::{errno, next};
+use crate::{descriptors, errno, next};
 use agg_core::Extent;
 use agg_core::log;
 use agg_core::log::Level;
@@ -58,7 +58,7 @@ fn has_library_of_rings() -> bool {
 }
 
 /// Records that a file that was opened for reading may lack bytes.
-pub(super) fn begin(open: &Open, client: &Client) {
+pub(super) fn begin(open: &OpenCoupled, client: &Client) {
     let is_whole = client.fetch(open.handle(), &[], 0);
     open.missing.set(!matches!(is_whole, Ok(true)));
 }
@@ -66,7 +66,7 @@ pub(super) fn begin(open: &Open, client: &Client) {
 /// Fetches `len` bytes at `at`, or at the position, before a read of them. In the second case, no
 /// other thread moves the position with a read until the result is dropped.
 pub(super) fn before_read(
-    open: &'static Open,
+    open: &'static OpenCoupled,
     fd: c_int,
     at: Option<i64>,
     len: u64,
@@ -93,7 +93,7 @@ pub(super) fn position(fd: c_int) -> i64 {
     unsafe { next::lseek64(fd, 0, libc::SEEK_CUR) }
 }
 
-fn fetch(open: &Open, extent: Extent) -> Result<(), c_int> {
+fn fetch(open: &OpenCoupled, extent: Extent) -> Result<(), c_int> {
     let missing = &open.missing;
     let ahead = missing.ahead_of(extent);
     let units = |extent: Extent| extent.offset / UNIT..extent.end().div_ceil(UNIT);
@@ -114,36 +114,31 @@ fn told<T>(ask: impl FnOnce(&Client) -> std::io::Result<T>) -> Result<T, c_int> 
     agent::client().and_then(ask).map_err(|error| number(&error))
 }
 
-/// Fetches all bytes that `fd` lacks.
+/// Fetches all bytes that are missing.
 ///
 /// # Errors
 /// The `errno` of the agent's error.
-pub fn fetch_all(fd: c_int) -> Result<(), c_int> {
-    match table::get(fd).filter(|open| table::any() && open.missing.any()) {
-        None => Ok(()),
-        Some(open) => {
-            let _errno = errno::Keep::new();
-            told(|client| client.fetch(open.handle(), &[Extent::new(0, u64::MAX)], 0))?;
-            open.missing.nothing();
-            Ok(())
-        }
+pub(super) fn fetch_all(open: &OpenCoupled) -> Result<(), c_int> {
+    if open.missing.any() {
+        let _errno = errno::Keep::new();
+        told(|client| client.fetch(open.handle(), &[Extent::new(0, u64::MAX)], 0))?;
+        open.missing.nothing();
     }
+    Ok(())
 }
 
 /// As [`fetch_all`], before code outside this library reads `fd`. On failure, replaces `fd` and its
 /// duplicates with descriptors that cannot be read.
-pub fn complete(fd: c_int) {
-    let Err(error) = fetch_all(fd) else { return };
+pub(super) fn complete(open: &'static OpenCoupled, fd: c_int) {
+    let Err(error) = fetch_all(open) else { return };
     let _errno = errno::Keep::new();
     let error = std::io::Error::from_raw_os_error(error);
     let text = "it cannot be read any more: bytes of it are missing";
     log!(Level::Error, "descriptor {fd} of a coupled file: {text}: {error}");
-    let Some(open) = table::get(fd) else { return };
     // SAFETY: a C string, and plain numbers; only this function uses the new descriptor.
     unsafe {
         let nothing = next::open64(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC, 0);
-        let all = table::all().filter(|fd| table::get(*fd).is_some_and(|o| std::ptr::eq(o, open)));
-        for fd in all {
+        for fd in descriptors::of(open) {
             let flags = next::fcntl(fd, libc::F_GETFD, 0);
             let keeps = if flags & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 };
             let words = [nothing, fd, keeps].map(|word| word as usize);
@@ -157,25 +152,25 @@ pub fn complete(fd: c_int) {
     }
 }
 
-/// Calls [`complete`] for all descriptors that a new program would inherit.
+/// Fetches all bytes that are missing in descriptors that a new program would inherit.
 pub fn complete_inherited() {
-    each(|fd| {
+    each(|open, fd| {
         // SAFETY: plain numbers.
         let flags = unsafe { next::fcntl(fd, libc::F_GETFD, 0) };
         if flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
-            complete(fd);
+            complete(open, fd);
         }
     });
 }
 
-/// Calls [`complete`] for all descriptors.
+/// Fetches all bytes that are missing in any descriptor.
 pub fn complete_everything() {
     each(complete);
 }
 
-fn each(with: impl FnMut(c_int)) {
+fn each(mut with: impl FnMut(&'static OpenCoupled, c_int)) {
     if table::any() && !Inside::is() && !state::is_guest() {
-        table::all().for_each(with);
+        table::all().for_each(|(fd, open)| with(open, fd));
     }
 }
 

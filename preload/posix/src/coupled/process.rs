@@ -62,7 +62,7 @@ fn adopt(fd: c_int) {
     match (client.adopt(fd), table::get(fd)) {
         (Ok(handle), Some(open)) => open.set_handle(handle),
         (Ok(handle), None) => {
-            if !table::add(fd, handle, writes) {
+            if table::add(fd, handle, writes).is_none() {
                 // There is no room in the table: the kernel, not this library, reports its end.
                 let _ = client.close(handle, u64::MAX);
             }
@@ -111,12 +111,11 @@ pub fn in_child() {
     if table::any() && !Inside::is() {
         let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
         let mut told = Vec::new();
-        for fd in table::all() {
-            let handle = table::get(fd).map(|open| open.handle());
+        for (fd, open) in table::all() {
             // Duplicates share an open, which is registered once.
-            if !told.contains(&handle) {
+            if !told.contains(&open.handle()) {
                 adopt(fd);
-                told.push(table::get(fd).map(|open| open.handle()));
+                told.push(open.handle());
             }
         }
     }

@@ -1,24 +1,26 @@
 //! `ready=step`: the number of records of a netCDF file that is being written. The writer notifies
 //! the agent of changes, and readers see the number of the agent instead of the one in the file.
 
-use super::table::{self, Open};
+use super::table::OpenCoupled;
 use super::{agent, number, parts};
 use crate::errno;
+use crate::operations::Transfer;
 use crate::state::Inside;
 use agg_core::log;
 use agg_core::log::Level;
 use aggio_couple::{Before, NUMBER, covers_number};
-use libc::{c_int, c_void, iovec, ssize_t};
+use libc::{c_int, iovec, ssize_t};
 
 /// Bytes of the magic number of the file and the number of records, at most.
 const WIDEST: ssize_t = 12;
 
-/// A write to `fd` at `at`, or at its position. Reports a write to the number of records.
-pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) -> ssize_t {
-    let done = kernel();
-    let open = if table::any() && done > 0 { table::get(fd) } else { None };
-    let Some(open) = open.filter(|open| open.is_step() && open.writes()) else { return done };
-    let start = at.unwrap_or_else(|| parts::position(fd) - done as i64);
+/// A write to `fd`. Reports a write to the number of records.
+pub(super) fn announcing(open: &OpenCoupled, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let done = transfer.write(fd, None);
+    if done <= 0 || !open.is_step() || !open.writes() {
+        return done;
+    }
+    let start = transfer.offset.unwrap_or_else(|| parts::position(fd) - done as i64);
     if !u64::try_from(start).is_ok_and(|start| covers_number(start, done as u64)) {
         return done;
     }
@@ -30,38 +32,12 @@ pub fn announcing(fd: c_int, at: Option<i64>, kernel: impl FnOnce() -> ssize_t) 
     told.map_or_else(errno::fail, |()| done)
 }
 
-/// A read of `fd` at `at`, or at its position, into `vectors`. Counts the bytes as read.
-///
-/// # Safety
-/// `kernel` reads into `vectors`.
-pub unsafe fn reading(
-    fd: c_int,
-    at: Option<i64>,
-    vectors: &[iovec],
-    kernel: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    // SAFETY: the caller's promise.
-    let done = unsafe { showing(fd, at, vectors, kernel) };
-    if let (Ok(bytes @ 1..), true) = (u64::try_from(done), table::any())
-        && let Some(open) = table::get(fd)
-    {
-        open.add(bytes);
-    }
-    done
-}
-
-/// As [`reading`], without counting: the program may not get all of these bytes.
-///
-/// # Safety
-/// As for [`reading`].
-pub(super) unsafe fn showing(
-    fd: c_int,
-    at: Option<i64>,
-    vectors: &[iovec],
-    kernel: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    let open = if table::any() { table::get(fd) } else { None };
-    let Some(open) = open else { return kernel() };
+/// A read of `fd`. Reads of the number of records get the one that readers may see. The bytes do
+/// not count as read, because the program may not get all of them.
+pub(super) fn showing(open: &'static OpenCoupled, fd: c_int, transfer: &Transfer) -> ssize_t {
+    let at = transfer.offset;
+    // The kernel rejects invalid vectors.
+    let vectors = transfer.vectors().unwrap_or_default();
     let len = vectors.iter().map(|one| one.iov_len as u64).fold(0, u64::saturating_add);
     let _read = match parts::before_read(open, fd, at, len) {
         Ok(read) => read,
@@ -80,14 +56,14 @@ pub(super) unsafe fn showing(
             }
         }
     }
-    let done = kernel();
+    let done = transfer.read(fd, None);
     let Ok(read @ 1..) = u64::try_from(done) else { return done };
     if let Some((start, (records, width))) = shown {
         open.set_told(records + 1);
         let bytes = &records.to_be_bytes()[8 - width..];
         for (index, byte) in (NUMBER as u64..).zip(bytes) {
             if let Some(place) = index.checked_sub(start).filter(|place| *place < read) {
-                // SAFETY: the caller's promise; the byte is one of those that were read.
+                // SAFETY: the byte is one of those that were read.
                 unsafe { put(vectors, place as usize, *byte) };
             }
         }
@@ -108,30 +84,10 @@ unsafe fn put(vectors: &[iovec], mut place: usize, byte: u8) {
     }
 }
 
-/// Returns one range of memory as vectors.
-pub fn one(data: *mut c_void, len: usize) -> [iovec; 1] {
-    [iovec { iov_base: data, iov_len: len }]
-}
-
-/// Returns the vectors of a call.
-///
-/// # Safety
-/// `vectors` points to `count` of them, as the C library demands.
-pub unsafe fn all<'a>(vectors: *const iovec, count: c_int) -> &'a [iovec] {
-    match usize::try_from(count) {
-        // The kernel rejects invalid vectors, or too many.
-        Ok(count @ 1..=1024) if !vectors.is_null() => {
-            // SAFETY: the caller's promise.
-            unsafe { std::slice::from_raw_parts(vectors, count) }
-        }
-        _ => &[],
-    }
-}
-
 /// Whether `fd` may be read without the calls of this module. Not while the number of records in
 /// the file differs from the number that readers may see.
-pub fn is_whole(fd: c_int) -> bool {
-    let is_whole = has_all(fd);
+pub(super) fn is_whole(open: &OpenCoupled, fd: c_int) -> bool {
+    let is_whole = has_all(open);
     if !is_whole {
         let _errno = errno::Keep::new();
         let text = "a file that is being written (ready=step) can only be read with read and pread";
@@ -140,18 +96,19 @@ pub fn is_whole(fd: c_int) -> bool {
     is_whole
 }
 
-/// Whether readers may see all of the file of `fd` as it is.
-pub(super) fn has_all(fd: c_int) -> bool {
-    let open = if table::any() { table::get(fd) } else { None };
-    let Some(open) = open.filter(|open| open.is_step() && !open.writes()) else { return true };
+/// Whether readers may see all of the file as it is.
+pub(super) fn has_all(open: &OpenCoupled) -> bool {
+    if !open.is_step() || open.writes() {
+        return true;
+    }
     let _errno = errno::Keep::new();
     matches!(told(open, |client, open| client.records(open.handle(), 0)), Ok(None))
 }
 
 /// Sends a request to the agent and returns the reply.
 fn told<T>(
-    open: &Open,
-    ask: impl FnOnce(&aggio_couple::Client, &Open) -> std::io::Result<T>,
+    open: &OpenCoupled,
+    ask: impl FnOnce(&aggio_couple::Client, &OpenCoupled) -> std::io::Result<T>,
 ) -> Result<T, c_int> {
     let _inside = Inside::enter();
     agent::client().and_then(|client| ask(client, open)).map_err(|error| number(&error))

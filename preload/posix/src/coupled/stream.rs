@@ -1,83 +1,47 @@
 //! Streams of the C library on coupled files. They are ordinary streams on the descriptor.
 
-use super::table::{self, Ended};
+use super::table::{self, Ended, OpenCoupled};
 use super::{names, open, parts, step};
 use crate::cookie::{Meaning, cookie_stream, meaning};
 use crate::errno;
 use crate::next::{self, Functions};
-use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
+use libc::{FILE, c_char, c_int};
 use std::ffi::CString;
 
-/// `fopen`; `None` if the name is not that of a coupled file.
+/// A stream on `fd`: the C library's own, unless reads must go through this library.
 ///
 /// # Safety
-/// As the C library demands.
-pub unsafe fn fopen(path: *const c_char, mode: *const c_char) -> Option<*mut FILE> {
+/// As `fdopen` demands; `functions` are those of a stream that calls this library.
+pub(super) unsafe fn on(
+    open: &'static OpenCoupled,
+    fd: c_int,
+    mode: *const c_char,
+    functions: Functions,
+) -> *mut FILE {
+    let has_all = step::has_all(open);
     // SAFETY: the caller's promise.
-    let Meaning { flags, special } = unsafe { meaning(mode) }?;
-    let fd = open::open(libc::AT_FDCWD, path, flags, 0o666)?;
-    if fd < 0 {
-        return Some(std::ptr::null_mut());
+    if unsafe { meaning(mode) }.is_none_or(|meaning| meaning.special) {
+        parts::complete(open, fd);
     }
-    let has_all = step::has_all(fd);
-    if special {
-        parts::complete(fd);
-    }
-    let open = table::get(fd);
-    if let Some(open) = open.filter(|_| !has_all) {
+    if !has_all {
         open.set_read_ahead();
     }
-    let stream = match has_all && !open.is_some_and(|open| open.missing.any()) {
-        // Reads must go through this library.
-        // SAFETY: the functions live as long as the process; the caller's mode.
-        false => unsafe { cookie_stream(fd, mode, FUNCTIONS) }.unwrap_or_else(|| {
-            errno::set(libc::ENOTSUP);
-            std::ptr::null_mut()
-        }),
-        // SAFETY: the descriptor is open, and no other code uses it; the caller's mode.
-        true => unsafe { next::fdopen(fd, mode) },
-    };
-    if stream.is_null() {
-        let _errno = errno::Keep::new();
-        close(fd);
+    if has_all && !open.missing.any() {
+        // SAFETY: the caller's arguments, passed on.
+        return unsafe { next::fdopen(fd, mode) };
     }
-    Some(stream)
-}
-
-/// The functions of a stream on a file that is being written, or that lacks bytes.
-const FUNCTIONS: Functions = Functions { read, write, seek, close: closed };
-
-unsafe extern "C" fn read(cookie: *mut c_void, to: *mut c_char, len: size_t) -> ssize_t {
-    let fd = cookie as usize as c_int;
-    // SAFETY: the stream's buffer.
-    unsafe {
-        step::showing(fd, None, &step::one(to.cast(), len), || next::read(fd, to.cast(), len))
-    }
-}
-
-unsafe extern "C" fn write(_: *mut c_void, _: *const c_char, _: size_t) -> ssize_t {
-    // The stream is open for reading.
-    errno::set(libc::EBADF);
-    0
-}
-
-unsafe extern "C" fn seek(cookie: *mut c_void, to: *mut off64_t, whence: c_int) -> c_int {
-    // SAFETY: the stream's value.
-    unsafe {
-        let position = next::lseek64(cookie as usize as c_int, *to, whence);
-        *to = position;
-        if position < 0 { -1 } else { 0 }
-    }
-}
-
-unsafe extern "C" fn closed(cookie: *mut c_void) -> c_int {
-    // SAFETY: the stream's descriptor.
-    unsafe { next::close(cookie as usize as c_int) }
+    // SAFETY: the caller's promise.
+    unsafe { cookie_stream(fd, mode, functions) }.unwrap_or_else(|| {
+        errno::set(libc::ENOTSUP);
+        std::ptr::null_mut()
+    })
 }
 
 fn close(fd: c_int) {
+    let left = open::leave(fd);
     // SAFETY: no other code uses the descriptor.
-    open::close(fd, || unsafe { next::close(fd) });
+    unsafe { next::close(fd) };
+    let _ = left.tell();
 }
 
 /// `freopen` with the name of a coupled file; `None` if the name is not coupled.
@@ -88,6 +52,7 @@ pub unsafe fn reopen(
     path: *const c_char,
     mode: *const c_char,
     stream: *mut FILE,
+    vacate: fn(c_int),
 ) -> Option<*mut FILE> {
     if path.is_null() {
         return None;
@@ -96,7 +61,7 @@ pub unsafe fn reopen(
     // SAFETY: the caller's promise.
     let Meaning { flags, .. } = unsafe { meaning(mode) }?;
     let before = ended(stream);
-    let fd = open::open(libc::AT_FDCWD, path, flags, 0o666);
+    let fd = open::open(libc::AT_FDCWD, path, flags, 0o666, vacate);
     let Some(fd) = fd.filter(|fd| *fd >= 0) else {
         before.map(open::tell_ended);
         // A `freopen` that cannot open the file closes the stream: do the same.
@@ -107,14 +72,17 @@ pub unsafe fn reopen(
             std::ptr::null_mut()
         });
     };
-    parts::complete(fd);
+    let opened = table::get(fd);
+    if let Some(opened) = opened {
+        parts::complete(opened, fd);
+    }
     let name = CString::new(format!("/proc/self/fd/{fd}")).unwrap_or_default();
     // SAFETY: the caller's stream and mode.
     let made = unsafe { next::freopen64(name.as_ptr(), mode, stream) };
     let _errno = errno::Keep::new();
-    if !made.is_null() {
+    if let (Some(opened), false) = (opened, made.is_null()) {
         // SAFETY: the C library's stream.
-        open::duplicated(fd, unsafe { libc::fileno(made) });
+        open::duplicated(opened, unsafe { libc::fileno(made) });
     }
     close(fd);
     before.map(open::tell_ended);

@@ -1,29 +1,22 @@
-//! The table of descriptors of coupled files, and the opens that they belong to.
+//! The opens of coupled files, and which descriptors belong to them.
 
 use super::listing::Listings;
 use super::missing::Missing;
+use crate::descriptors::{self, Kind, Object};
 use aggio_couple::Client;
 use libc::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed,
-    Ordering::Release,
+    AtomicBool, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// The first descriptor number that cannot be in the table.
-const LIMIT: usize = 65_536;
 /// How many opens of coupled files a process can have at a time.
 const MOST: usize = 4096;
 
 /// The open coupled files of the process, which the host defines as its item `aggio_posix_coupled`.
 /// Initially, all bytes are zero.
 pub struct Coupled {
-    /// One more than the place of its open in `opens`; 0 if there is none.
-    entries: [AtomicU16; LIMIT],
-    opens: [Open; MOST],
-    /// Descriptors in the table, and one more than the highest ever added.
-    count: AtomicUsize,
-    end: AtomicUsize,
+    opens: [OpenCoupled; MOST],
     /// The process is failing, so its generations are not complete at exit.
     pub(super) dies: AtomicBool,
     /// The connection to the agent.
@@ -41,10 +34,7 @@ impl Coupled {
     /// Makes an empty table.
     pub const fn new() -> Self {
         Self {
-            entries: [const { AtomicU16::new(0) }; LIMIT],
-            opens: [const { Open::new() }; MOST],
-            count: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
+            opens: [const { OpenCoupled::new() }; MOST],
             dies: AtomicBool::new(false),
             client: OnceLock::new(),
             forks: AtomicBool::new(false),
@@ -60,7 +50,7 @@ unsafe extern "Rust" {
 }
 
 /// One open, shared by duplicates of its descriptor.
-pub(super) struct Open {
+pub struct OpenCoupled {
     /// The agent's identifier of the open.
     handle: AtomicU64,
     /// Bytes that the program has read.
@@ -79,6 +69,15 @@ pub(super) struct Open {
     pub(super) missing: Missing,
 }
 
+// SAFETY: no other type has the kind, and all opens are in a table that the host defines.
+unsafe impl Object for OpenCoupled {
+    const KIND: Kind = Kind::Coupled;
+
+    fn references(&self) -> &AtomicUsize {
+        &self.references
+    }
+}
+
 /// An open without any descriptor left in this process.
 #[must_use = "the agent is to hear of it"]
 pub(super) struct Ended {
@@ -87,7 +86,7 @@ pub(super) struct Ended {
     pub(super) writes: bool,
 }
 
-impl Open {
+impl OpenCoupled {
     const fn new() -> Self {
         Self {
             handle: AtomicU64::new(0),
@@ -152,27 +151,20 @@ impl Open {
     }
 }
 
-/// Whether `fd` is open on a coupled file.
-#[inline(always)]
-pub fn has(fd: c_int) -> bool {
-    any() && get(fd).is_some()
-}
-
 /// Whether any coupled file is open.
 #[inline(always)]
 pub fn any() -> bool {
-    TABLE.count.load(Relaxed) != 0
+    descriptors::any::<OpenCoupled>()
 }
 
 /// Returns the open that `fd` belongs to.
-pub(super) fn get(fd: c_int) -> Option<&'static Open> {
-    let place = TABLE.entries.get(usize::try_from(fd).ok()?)?.load(Acquire);
-    TABLE.opens.get(usize::from(place).checked_sub(1)?)
+pub(super) fn get(fd: c_int) -> Option<&'static OpenCoupled> {
+    descriptors::get(fd)
 }
 
-/// Returns all descriptors in the table.
-pub(super) fn all() -> impl Iterator<Item = c_int> {
-    (0..TABLE.end.load(Relaxed) as c_int).filter(|fd| get(*fd).is_some())
+/// Returns all descriptors of coupled files, with their opens.
+pub(super) fn all() -> impl Iterator<Item = (c_int, &'static OpenCoupled)> {
+    descriptors::each()
 }
 
 /// Whether the table has room for one more open.
@@ -180,14 +172,11 @@ pub(super) fn has_room() -> bool {
     TABLE.opens.iter().any(|open| open.references.load(Relaxed) == 0)
 }
 
-/// Adds `fd`, which is not in the table, as a new open. Returns false if there is no room.
-pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
-    if usize::try_from(fd).is_ok_and(|fd| fd >= LIMIT) {
-        return false;
-    }
-    let claim = |open: &Open| open.references.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
-    let Some(place) = TABLE.opens.iter().position(claim) else { return false };
-    let open = &TABLE.opens[place];
+/// Adds `fd`, which is not in the table, as a new open. Returns `None` if there is no room.
+pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> Option<&'static OpenCoupled> {
+    let claim =
+        |open: &&OpenCoupled| open.references.compare_exchange(0, 1, Acquire, Relaxed).is_ok();
+    let open = TABLE.opens.iter().find(claim)?;
     open.handle.store(handle, Relaxed);
     open.moved.store(0, Relaxed);
     open.writes.store(writes, Relaxed);
@@ -195,26 +184,10 @@ pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> bool {
     open.ahead.store(false, Relaxed);
     open.told.store(0, Relaxed);
     open.missing.nothing();
-    set(fd, place as u16 + 1);
-    true
-}
-
-/// Makes `new` share the open of `fd`. Returns false if there is no room.
-pub(super) fn share(fd: c_int, new: c_int) -> bool {
-    let Some(open) = get(fd) else { return true };
-    if usize::try_from(new).is_ok_and(|new| new >= LIMIT) {
-        return false;
-    }
-    open.references.fetch_add(1, Relaxed);
-    set(new, TABLE.entries[fd as usize].load(Acquire));
-    true
-}
-
-fn set(fd: c_int, place: u16) {
-    TABLE.end.fetch_max(fd as usize + 1, Relaxed);
-    if TABLE.entries[fd as usize].swap(place, Release) == 0 {
-        TABLE.count.fetch_add(1, Relaxed);
-    }
+    let is_known = descriptors::put(fd, open);
+    // The claim ends.
+    open.references.fetch_sub(1, Release);
+    is_known.then_some(open)
 }
 
 /// Takes `fd` out of the table. Returns its open if this was the last descriptor of it.
@@ -222,9 +195,5 @@ pub(super) fn take(fd: c_int) -> Option<Ended> {
     let open = get(fd)?;
     let (handle, writes) = (open.handle(), open.writes());
     let ended = Ended { handle, moved: open.moved.load(Relaxed), writes };
-    if TABLE.entries[fd as usize].swap(0, Acquire) == 0 {
-        return None;
-    }
-    TABLE.count.fetch_sub(1, Relaxed);
-    (open.references.fetch_sub(1, Release) == 1).then_some(ended)
+    descriptors::take(fd, open)?.then_some(ended)
 }

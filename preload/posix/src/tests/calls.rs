@@ -1,7 +1,8 @@
 //! A process in which files are served, and calls as the host makes them.
 
-use crate::containers::{Areas, Containers, OwnLocks, Streams};
+use crate::containers::Areas;
 use crate::coupled::Coupled;
+use crate::operations::{Call, Transfer};
 use crate::*;
 use agg_core::Engine;
 use agg_core::blob::{Container, is_container};
@@ -9,7 +10,7 @@ use agg_core::diagnostics::Diagnostics;
 use agg_core::driver::Drivers;
 use agg_core::hints::Sources;
 use agg_core::settings::Settings;
-use libc::{c_int, c_void, off64_t};
+use libc::{c_int, off64_t};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,20 +28,11 @@ static FILES: Files = Files::new();
 #[unsafe(export_name = "aggio_posix_spool")]
 static SPOOL: OwnSpool = OwnSpool::new();
 
-#[unsafe(export_name = "aggio_posix_containers")]
-static CONTAINERS: Containers = Containers::new();
-
 #[unsafe(export_name = "aggio_posix_coupled")]
 static COUPLED: Coupled = Coupled::new();
 
-#[unsafe(export_name = "aggio_posix_locks")]
-static LOCKS: OwnLocks = OwnLocks::new();
-
 #[unsafe(export_name = "aggio_posix_areas")]
 static AREAS: Areas = Areas::new();
-
-#[unsafe(export_name = "aggio_posix_streams")]
-static STREAMS: Streams = Streams::new();
 
 thread_local! {
     static THREAD: Thread = const { Thread::new() };
@@ -132,94 +124,109 @@ pub(super) fn open(path: &Path, flags: c_int) -> Result<c_int, c_int> {
 }
 
 pub(super) fn close(fd: c_int) -> Told {
-    told(if containers::has(fd) { containers::close(fd) } else { crate::open::close(fd) })
+    told(crate::open::close(fd))
+}
+
+/// Bytes of the program, to be written.
+fn written(bytes: &[u8]) -> Transfer {
+    // SAFETY: the calls of the tests below end before the bytes go.
+    unsafe { Transfer::one(bytes.as_ptr().cast(), bytes.len()) }
 }
 
 pub(super) fn write(fd: c_int, bytes: &[u8]) -> Told {
-    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
-    // SAFETY: the bytes outlive the call.
-    size(unsafe {
-        if containers::has(fd) {
-            containers::write(fd, data, len)
-        } else {
-            data::write(fd, data, len)
-        }
-    })
+    size(served::write(fd, &written(bytes)))
 }
 
 pub(super) fn write_at(fd: c_int, bytes: &[u8], at: off64_t) -> Told {
-    let (data, len): (*const c_void, _) = (bytes.as_ptr().cast(), bytes.len());
-    // SAFETY: the bytes outlive the call.
-    size(unsafe {
-        if containers::has(fd) {
-            containers::pwrite(fd, data, len, at)
-        } else {
-            data::pwrite(fd, data, len, at)
-        }
-    })
+    size(served::write(fd, &written(bytes).at(at)))
+}
+
+/// Writes pieces by one call with vectors.
+pub(super) fn write_pieces(fd: c_int, pieces: &[&[u8]], at: Option<off64_t>) -> Told {
+    let vector = |piece: &&[u8]| libc::iovec {
+        iov_base: piece.as_ptr().cast_mut().cast(),
+        iov_len: piece.len(),
+    };
+    let vectors: Vec<_> = pieces.iter().map(vector).collect();
+    // SAFETY: the pieces and vectors outlive the call.
+    let mut transfer = unsafe { Transfer::list(vectors.as_ptr(), vectors.len() as c_int) };
+    transfer.offset = at;
+    size(served::write(fd, &transfer))
+}
+
+/// At most 99 bytes, at the position or from a place on.
+fn read_from(fd: c_int, at: Option<off64_t>) -> Result<Vec<u8>, c_int> {
+    let mut room = vec![0; 99];
+    // SAFETY: the room outlives the call.
+    let mut transfer = unsafe { Transfer::one(room.as_mut_ptr().cast(), room.len()) };
+    transfer.offset = at;
+    let read = size(served::read(fd, &transfer))?;
+    room.truncate(read as usize);
+    Ok(room)
 }
 
 /// At most 99 bytes at the position.
 pub(super) fn read(fd: c_int) -> Result<Vec<u8>, c_int> {
-    let mut bytes = vec![0; 99];
-    let data: *mut c_void = bytes.as_mut_ptr().cast();
-    // SAFETY: the room outlives the call.
-    let read = size(unsafe {
-        if containers::has(fd) { containers::read(fd, data, 99) } else { data::read(fd, data, 99) }
-    });
-    bytes.truncate(read? as usize);
-    Ok(bytes)
+    read_from(fd, None)
 }
 
 /// At most 99 bytes from a place on.
 pub(super) fn read_at(fd: c_int, at: off64_t) -> Result<Vec<u8>, c_int> {
-    let mut bytes = vec![0; 99];
-    let data: *mut c_void = bytes.as_mut_ptr().cast();
-    // SAFETY: the room outlives the call.
-    let read = size(unsafe {
-        if containers::has(fd) {
-            containers::pread(fd, data, 99, at)
-        } else {
-            data::pread(fd, data, 99, at)
-        }
-    });
-    bytes.truncate(read? as usize);
-    Ok(bytes)
+    read_from(fd, Some(at))
+}
+
+/// Reads into rooms of these sizes by one call with vectors.
+pub(super) fn read_pieces(
+    fd: c_int,
+    sizes: &[usize],
+    at: Option<off64_t>,
+) -> Result<Vec<Vec<u8>>, c_int> {
+    let mut rooms: Vec<_> = sizes.iter().map(|size| vec![0; *size]).collect();
+    let vector = |room: &mut Vec<u8>| libc::iovec {
+        iov_base: room.as_mut_ptr().cast(),
+        iov_len: room.len(),
+    };
+    let vectors: Vec<_> = rooms.iter_mut().map(vector).collect();
+    // SAFETY: the rooms and vectors outlive the call.
+    let mut transfer = unsafe { Transfer::list(vectors.as_ptr(), vectors.len() as c_int) };
+    transfer.offset = at;
+    size(served::read(fd, &transfer)).map(|_| rooms)
 }
 
 pub(super) fn seek(fd: c_int, by: off64_t, whence: c_int) -> Told {
-    told(if containers::has(fd) {
-        containers::seek(fd, by, whence)
-    } else {
-        data::seek(fd, by, whence)
+    told(served::seek(fd, by, whence))
+}
+
+/// Any other call.
+///
+/// # Safety
+/// As the C library demands.
+pub(super) unsafe fn call(fd: c_int, call: &Call) -> Told {
+    // SAFETY: the caller's promise.
+    told(unsafe {
+        match served::of(fd) {
+            Some(file) => file.call(fd, call),
+            None => call.kernel(fd),
+        }
     })
 }
 
 pub(super) fn synchronise(fd: c_int) -> Told {
-    told(if containers::has(fd) {
-        containers::synchronise(fd)
-    } else {
-        // SAFETY: a plain number.
-        manage::synced(fd, || unsafe { libc::fsync(fd) })
-    })
+    // SAFETY: nothing is passed.
+    unsafe { call(fd, &Call::Sync) }
 }
 
 pub(super) fn set_size(fd: c_int, len: off64_t) -> Told {
-    told(if containers::has(fd) {
-        containers::set_size(fd, len)
-    } else {
-        // SAFETY: plain numbers.
-        manage::changed(fd, || unsafe { libc::ftruncate64(fd, len) })
-    })
+    // SAFETY: plain numbers.
+    unsafe { call(fd, &Call::SetSize(len)) }
 }
 
 pub(super) fn duplicate(fd: c_int) -> c_int {
     // SAFETY: a plain number.
     let kernel = || unsafe { libc::dup(fd) };
-    if containers::has(fd) {
-        containers::duplicate(fd, kernel())
-    } else {
-        crate::duplicate::duplicate(fd, kernel)
+    match served::of(fd) {
+        Some(file) => crate::duplicate::duplicate(file, fd, kernel),
+        None => kernel(),
     }
 }
 
@@ -228,14 +235,14 @@ pub(super) fn unlink(path: &Path) -> Told {
     settle::before_rename();
     // SAFETY: a C string.
     let kernel = || unsafe { libc::unlink(path.as_ptr()) };
-    told(containers::unlink(libc::AT_FDCWD, path.as_ptr(), 0).unwrap_or_else(kernel))
+    told(names::unlink(libc::AT_FDCWD, path.as_ptr(), 0).unwrap_or_else(kernel))
 }
 
 pub(super) fn remove_directory(path: &Path) -> Told {
     let path = c_path(path);
     // SAFETY: a C string.
     let kernel = || unsafe { libc::rmdir(path.as_ptr()) };
-    let of_file = containers::unlink(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR);
+    let of_file = names::unlink(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR);
     let of_directory = || containers::without_directory(libc::AT_FDCWD, path.as_ptr(), kernel);
     told(of_file.unwrap_or_else(of_directory))
 }
@@ -245,13 +252,7 @@ pub(super) fn facts(fd: c_int) -> (i64, libc::nlink_t) {
     // SAFETY: all bits zero are a record, which outlives the call.
     unsafe {
         let mut facts: libc::stat64 = std::mem::zeroed();
-        let to: *mut c_void = (&raw mut facts).cast();
-        let done = if containers::has(fd) {
-            containers::fstat(fd, to)
-        } else {
-            manage::drained(fd, || next::fstat64(fd, to))
-        };
-        assert_eq!(done, 0);
+        assert_eq!(call(fd, &Call::Facts((&raw mut facts).cast())), Ok(0));
         (facts.st_size, facts.st_nlink)
     }
 }

@@ -1,14 +1,8 @@
-//! `mkstemp` and its kin, where a rule makes new files containers.
+//! `mkstemp` and its kin, where a rule makes new files coupled files or containers.
 
-use super::super::errno;
-use super::super::state::{self, Inside};
-use super::open;
-use super::paths::named;
-use crate::config;
-use agg_core::settings::blobs::BlobRule;
+use super::{containers, coupled, errno, open};
 use libc::{c_char, c_int};
 use std::ffi::CStr;
-use std::os::unix::ffi::OsStrExt;
 
 /// Letters that stand for others in a template, at its end or before a suffix.
 const LETTERS: usize = 6;
@@ -17,13 +11,27 @@ const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 /// Names that are tried.
 const TRIES: u32 = 100;
 
-/// Makes a container under the name of the template with other letters; `None` if no container is
-/// wanted.
+/// Makes a file under the name of the template with other letters: one of ours if a rule names it,
+/// otherwise that of `kernel`.
 ///
 /// # Safety
 /// `template` is a C string that may be changed.
-pub unsafe fn make(template: *mut c_char, suffix: c_int, flags: c_int) -> Option<c_int> {
-    if !state::has_containers() || Inside::is() || state::is_guest() {
+pub unsafe fn make(
+    template: *mut c_char,
+    suffix: c_int,
+    flags: c_int,
+    kernel: impl FnOnce() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { by_rule(template, suffix, flags) }.unwrap_or_else(|| open::adopt(kernel()))
+}
+
+/// Makes a file of ours; `None` if no rule names it.
+///
+/// # Safety
+/// `template` is a C string that may be changed.
+unsafe fn by_rule(template: *mut c_char, suffix: c_int, flags: c_int) -> Option<c_int> {
+    if !coupled::is_wanted(template) && !containers::is_wanted(template) {
         return None;
     }
     // SAFETY: the caller's promise.
@@ -32,13 +40,13 @@ pub unsafe fn make(template: *mut c_char, suffix: c_int, flags: c_int) -> Option
     // SAFETY: the letters are inside the string.
     let letters =
         unsafe { std::slice::from_raw_parts_mut(template.add(first).cast::<u8>(), LETTERS) };
-    if letters != b"XXXXXX" || !is_wanted(template) {
+    if letters != b"XXXXXX" {
         return None;
     }
     let flags = flags & !libc::O_ACCMODE | libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
     for _ in 0..TRIES {
         fill(letters);
-        let fd = open::open(libc::AT_FDCWD, template, flags, 0o600)?;
+        let fd = open::by_name(libc::AT_FDCWD, template, flags, 0o600)?;
         if fd >= 0 || errno::get() != libc::EEXIST {
             return Some(fd);
         }
@@ -46,19 +54,8 @@ pub unsafe fn make(template: *mut c_char, suffix: c_int, flags: c_int) -> Option
     Some(errno::fail(libc::EEXIST) as c_int)
 }
 
-/// Whether a rule names the template with any letters.
-fn is_wanted(template: *const c_char) -> bool {
-    let _errno = errno::Keep::new();
-    let _inside = Inside::enter();
-    let path = named(libc::AT_FDCWD, template, false);
-    path.is_some_and(|path| {
-        let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
-        BlobRule::of(&config::get().settings.blobs, &text).is_some()
-    })
-}
-
 /// Puts letters by chance into a template.
-pub fn fill(letters: &mut [u8]) {
+fn fill(letters: &mut [u8]) {
     let mut random = [0u8; LETTERS];
     // SAFETY: so many bytes can be written; fewer leave zeros, which are letters as well.
     unsafe { libc::getrandom(random.as_mut_ptr().cast(), LETTERS, 0) };

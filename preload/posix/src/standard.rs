@@ -4,10 +4,11 @@
 //! descriptor 0, 1 or 2 is a container's, the variables `stdin`, `stdout` and `stderr` point to
 //! streams of ours.
 
-use super::{stream, table};
+use super::host::{StandardStream, process};
+use super::{containers, descriptors, errno, stdio};
 use libc::{FILE, c_int};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 unsafe extern "C" {
     static mut stdin: *mut FILE;
@@ -15,35 +16,8 @@ unsafe extern "C" {
     static mut stderr: *mut FILE;
 }
 
-/// The streams for descriptors 0, 1 and 2, as the host's item `aggio_posix_streams`.
-pub struct Streams([Pair; 3]);
-
-impl Streams {
-    /// The C library's own.
-    pub const fn new() -> Self {
-        Self([const { Pair::new() }; 3])
-    }
-}
-
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_streams"]
-    safe static STREAMS: Streams;
-}
-
-/// Our stream, and the C library's own while ours stands for it.
-struct Pair {
-    ours: AtomicPtr<FILE>,
-    own: AtomicPtr<FILE>,
-}
-
-impl Pair {
-    const fn new() -> Self {
-        Self { ours: AtomicPtr::new(null_mut()), own: AtomicPtr::new(null_mut()) }
-    }
-}
-
-fn pair_of(fd: c_int) -> Option<&'static Pair> {
-    STREAMS.0.get(usize::try_from(fd).ok()?)
+fn pair_of(fd: c_int) -> Option<&'static StandardStream> {
+    process().streams.get(usize::try_from(fd).ok()?)
 }
 
 /// The C library's variable for a descriptor.
@@ -82,9 +56,9 @@ pub fn before_change(fd: c_int) {
 pub fn after_change(fd: c_int) {
     let Some(pair) = pair_of(fd) else { return };
     let own = pair.own.load(Relaxed);
-    match (table::has(fd), own.is_null()) {
-        (true, true) => replace(fd, pair),
-        (false, false) => {
+    match (descriptors::get::<containers::OpenContainer>(fd), own.is_null()) {
+        (Some(open), true) => replace(open, fd, pair),
+        (None, false) => {
             // SAFETY: the C library's own variable gets the value back that it had.
             unsafe { *variable(fd) = own };
             pair.own.store(null_mut(), Relaxed);
@@ -93,11 +67,12 @@ pub fn after_change(fd: c_int) {
     }
 }
 
-fn replace(fd: c_int, pair: &Pair) {
+fn replace(open: &'static containers::OpenContainer, fd: c_int, pair: &StandardStream) {
+    let _errno = errno::Keep::new();
     if pair.ours.load(Relaxed).is_null() {
         let mode = if fd == 0 { c"r" } else { c"w" };
         // SAFETY: the mode is a C string.
-        let made = unsafe { stream::on(fd, mode.as_ptr()) };
+        let made = unsafe { stdio::on_descriptor(open, fd, mode.as_ptr()) };
         if made.is_null() {
             return;
         }
@@ -112,10 +87,4 @@ fn replace(fd: c_int, pair: &Pair) {
         pair.own.store(*variable(fd), Relaxed);
         *variable(fd) = pair.ours.load(Relaxed);
     }
-}
-
-/// At the end of the process: flushes all streams.
-pub(super) fn flush() {
-    // SAFETY: all streams.
-    unsafe { libc::fflush(null_mut()) };
 }
