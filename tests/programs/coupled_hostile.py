@@ -49,13 +49,18 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x0c"
+MARK = b"AGC\x0d"
 NAME = text(b"/hostile/f.1")
 
 
 def options(survives, spill):
-    rest = b"\x00\x00\x03" + number(2) + bytes([survives])
-    return bytes(2) + number(1 << 20) + rest + text(spill)
+    start = b"\x00" + number(2) + b"\x00\x01\x01\x00\x00" + number(1 << 20) + b"\x00"
+    return start + (b"\x01" + text(spill) if spill else b"\x00") + bytes([survives])
+
+
+def opens(writes, views, key, mode, rule):
+    how = bytes([writes, writes, 0, writes, views]) + number(key) + b"\x00" + rule
+    return MARK + b"\x01" + NAME + how + b"\x01\x00\x00\x00" + number(mode)
 
 
 def hello(*spools):
@@ -70,13 +75,13 @@ GOOD = [
     hello(),
     hello(),
     hello(SPOOL),
-    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + number(5) + KEPT,
-    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + number(6) + KEPT,
+    opens(1, 0, 5, 0o600, KEPT),
+    opens(0, 0, 6, 0, KEPT),
     MARK + b"\x08" + NAME + KEPT,
-    MARK + b"\x01" + NAME + b"\x0b\x01" + number(0o600) + number(0) + OPTIONS,
-    MARK + b"\x01" + NAME + b"\x00\x01" + number(0) + number(0) + OPTIONS,
-    MARK + b"\x01" + NAME + b"\x00\x09" + number(0) + number(0) + OPTIONS,
-    MARK + b"\x02" + number(1) + number(2) + b"\x01" + number(8),
+    opens(1, 0, 0, 0o600, OPTIONS),
+    opens(0, 0, 0, 0, OPTIONS),
+    opens(0, 1, 0, 0, OPTIONS),
+    MARK + b"\x02" + number(1) + number(2) + b"\x01\x00" + number(8),
     MARK + b"\x03" + number(7) + number(9),
     MARK + b"\x04" + number(7),
     MARK + b"\x05" + NAME,
