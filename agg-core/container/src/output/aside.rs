@@ -2,7 +2,8 @@
 //! change in steps. The only name of a file is never removed there: the remains of a killed process
 //! are put back.
 
-use super::{Cleared, failed, fresh_name, is_same, parent_of, rename_new, try_lock};
+use crate::errors::failed;
+use crate::output::{Cleared, fresh_name, is_same, parent_of, rename_new, try_lock};
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};

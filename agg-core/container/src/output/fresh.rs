@@ -23,5 +23,5 @@ pub fn fresh_name() -> Result<String> {
 /// # Errors
 /// As [`fresh_name`].
 pub fn fresh_beside(path: &Path) -> Result<PathBuf> {
-    Ok(super::parent_of(path).join(fresh_name()?))
+    Ok(crate::output::parent_of(path).join(fresh_name()?))
 }

@@ -24,7 +24,8 @@ pub use set_turn::SetTurn;
 pub use unfinished::Unfinished;
 pub use vacancy::require_vacant;
 
-use aggio_base::{Error, Result};
+use crate::errors::failed;
+use aggio_base::Result;
 use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -51,10 +52,6 @@ pub(crate) fn parent_of(path: &Path) -> PathBuf {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
     }
-}
-
-fn failed(call: &str, error: &io::Error, path: &Path) -> Error {
-    Error::os(call, error).with_path(&path.display().to_string())
 }
 
 impl<'a> Output<'a> {

@@ -1,7 +1,8 @@
 //! The turn of a process that gives the files of a set their names: two processes at once could
 //! leave a set with files of both.
 
-use super::{failed, parent_of};
+use crate::errors::failed;
+use crate::output::parent_of;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::File;
 use std::io;

@@ -1,6 +1,6 @@
 //! Whether a file may be given a name.
 
-use super::failed;
+use crate::errors::failed;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::FileType;
 use std::io;

@@ -1,0 +1,14 @@
+//! Errors of parts of containers.
+
+use aggio_base::{Error, ErrorClass};
+use std::path::Path;
+
+/// The error for damaged content.
+pub(crate) fn damaged(words: impl Into<String>) -> Error {
+    Error::new(ErrorClass::Io, words).with_errno(libc::EIO)
+}
+
+/// The error that the operating system reported for `path`.
+pub(crate) fn failed(call: &str, error: &std::io::Error, path: &Path) -> Error {
+    Error::os(call, error).with_path(&path.display().to_string())
+}

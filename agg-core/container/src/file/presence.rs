@@ -1,0 +1,43 @@
+//! The lock of processes that have a container open, which may become a set of files once none has.
+
+use crate::directory::part_names::ORDER;
+use crate::file::container::Container;
+use crate::order::sequencer::Sequencer;
+use aggio_base::Result;
+use std::os::unix::fs::MetadataExt;
+
+/// While it exists, the container does not become a set of files.
+#[derive(Debug)]
+pub struct Presence {
+    /// Holds the lock; `None` where there is nothing to lock.
+    _order: Option<Sequencer>,
+}
+
+impl Container {
+    /// Registers that the container is open. Waits for a process that is making a set of it;
+    /// returns `None` if it has become one.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be locked.
+    pub fn stay(&self) -> Result<Option<Presence>> {
+        let dir = &self.shared.dir;
+        let order = match dir.part(ORDER, false) {
+            Ok(file) => {
+                let order = Sequencer::of(file, dir.path_of(ORDER));
+                order.stay()?;
+                Some(order)
+            }
+            Err(error) if error.errno() == libc::ENOENT => None,
+            Err(error) => return Err(error),
+        };
+        Ok(self.has_its_name().then_some(Presence { _order: order }))
+    }
+
+    /// Whether its path leads to it still.
+    fn has_its_name(&self) -> bool {
+        let number = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
+        let own = self.shared.dir.file().metadata().map(number);
+        self.path().symlink_metadata().map(number).is_ok_and(|now| own.is_ok_and(|own| own == now))
+    }
+}
