@@ -11,8 +11,6 @@ const FIELDS: usize = 15;
 /// together. None of them may grow.
 const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/config", "Settings", 6, 21),
-    ("agg-core/container", "Dir", 42, 3),
-    ("agg-core/container", "Writer", 48, 7),
     ("agg-core/couple", "Agent", 124, 13),
     ("agg-core/couple", "Files", 42, 4),
     ("agg-core/couple", "Kept", 2, 17),

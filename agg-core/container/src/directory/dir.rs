@@ -5,6 +5,7 @@ mod place;
 
 use crate::directory::fd_range;
 use crate::directory::part_names::log_id;
+use crate::directory::staged_log::StagedLog;
 use crate::directory::system::{c_name, c_path, open_at, stat_at};
 use crate::errors::{damaged, failed};
 use aggio_base::Result;
@@ -85,11 +86,13 @@ impl Dir {
         });
         let file = match file.map_err(|error| failed("open", &error, &path)) {
             // One that was drained meanwhile is no link any more.
-            Err(error) if error.errno() == libc::ELOOP => match self.staged_part(name, access)? {
-                Some(file) => return Ok(file),
-                None if self.is_file(name)? => return self.part(name, writing),
-                None => return Err(error),
-            },
+            Err(error) if error.errno() == libc::ELOOP => {
+                match StagedLog::open(self, name, access)? {
+                    Some(file) => return Ok(file),
+                    None if self.is_file(name)? => return self.part(name, writing),
+                    None => return Err(error),
+                }
+            }
             other => other?,
         };
         let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
@@ -219,7 +222,7 @@ impl Dir {
     pub(crate) fn stat(&self, name: &str) -> Result<Option<libc::stat>> {
         let is_link = |stat: &libc::stat| stat.st_mode & libc::S_IFMT == libc::S_IFLNK;
         let found = match stat_at(&self.file, &c_name(name)?) {
-            Ok(stat) if is_link(&stat) => match self.staged_stat(name)? {
+            Ok(stat) if is_link(&stat) => match StagedLog::stat(self, name)? {
                 Some(stat) => Ok(stat),
                 // It is a link to something else, or was drained meanwhile.
                 None => stat_at(&self.file, &c_name(name)?),
@@ -245,7 +248,7 @@ impl Dir {
 
     /// Removes a part; there may be none.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        self.remove_staged(name)?;
+        StagedLog::remove(self, name)?;
         match self.unlink(name, 0) {
             Err(error) if error.errno() == libc::ENOENT => Ok(()),
             done => done,

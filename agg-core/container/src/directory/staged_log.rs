@@ -10,8 +10,8 @@ use crate::directory::liveness;
 use crate::directory::part_names::{log_id, log_name};
 use crate::directory::system::{c_name, c_path, open_at, random, stat_at};
 use crate::errors::{damaged, failed};
-use aggio_base::{Error, Result, os};
-use std::ffi::{CStr, CString, OsStr};
+use aggio_base::{Error, ErrorClass, Result, os};
+use std::ffi::{CStr, OsStr};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -38,64 +38,74 @@ pub(crate) struct Stage {
     pub(crate) limit: u64,
 }
 
-impl Dir {
-    /// How the names of staged logs of this container begin.
-    fn mark(&self) -> io::Result<String> {
-        let own = self.file().metadata()?;
-        Ok(format!("{START}{:x}-{:x}-", own.dev(), own.ino()))
-    }
+/// How the names of staged logs of this container begin.
+fn mark(dir: &Dir) -> io::Result<String> {
+    let own = dir.file().metadata()?;
+    Ok(format!("{START}{:x}-{:x}-", own.dev(), own.ino()))
+}
 
-    /// The file behind the log `name`, if that is a link to a staged log of this container.
-    fn behind(&self, name: &str) -> Option<PathBuf> {
+/// A log of a container that waits in a directory of the node: a link in the container, and the
+/// file behind it.
+pub(crate) struct StagedLog<'a> {
+    dir: &'a Dir,
+    /// The name of the link.
+    name: &'a str,
+    /// The file.
+    path: PathBuf,
+}
+
+impl<'a> StagedLog<'a> {
+    /// The log `name` of `dir`, if it is a link to a staged log of this container.
+    fn behind(dir: &'a Dir, name: &'a str) -> Option<Self> {
         log_id(name)?;
-        let (dir, link) = (self.file().as_raw_fd(), c_name(name).ok()?);
-        let facts = stat_at(self.file(), &link).ok()?;
+        let (fd, link) = (dir.file().as_raw_fd(), c_name(name).ok()?);
+        let facts = stat_at(dir.file(), &link).ok()?;
         if facts.st_mode & libc::S_IFMT != libc::S_IFLNK {
             return None;
         }
         let mut room = [0u8; NAME];
         // SAFETY: the name ends with a zero byte; the kernel writes at most the bytes of the array.
         let len =
-            unsafe { libc::readlinkat(dir, link.as_ptr(), room.as_mut_ptr().cast(), room.len()) };
+            unsafe { libc::readlinkat(fd, link.as_ptr(), room.as_mut_ptr().cast(), room.len()) };
         let len = usize::try_from(len).ok().filter(|len| *len < NAME)?;
         let path = PathBuf::from(OsStr::from_bytes(&room[..len]));
-        let rest = path.file_name()?.to_str()?.strip_prefix(&*self.mark().ok()?)?;
+        let rest = path.file_name()?.to_str()?.strip_prefix(&*mark(dir).ok()?)?;
         let is_ours = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
         let is_number = rest.len() == 32 && rest.bytes().all(is_ours);
-        (is_number && path.is_absolute()).then_some(path)
+        (is_number && path.is_absolute()).then_some(Self { dir, name, path })
     }
 
     /// Whether the log with this id waits in a directory of the node.
-    pub(crate) fn is_staged(&self, id: u64) -> bool {
-        self.behind(&log_name(id)).is_some()
+    pub(crate) fn waits(dir: &Dir, id: u64) -> bool {
+        StagedLog::behind(dir, &log_name(id)).is_some()
     }
 
     /// Runs `look` on the file behind the log `name`; `None` if that is no staged log. A missing
     /// file is an error, never a log without bytes.
-    fn staged<T>(
-        &self,
-        name: &str,
+    fn look<T>(
+        dir: &'a Dir,
+        name: &'a str,
         look: impl Fn(&CStr) -> io::Result<(T, libc::stat)>,
     ) -> Result<Option<T>> {
         for _ in 0..ATTEMPTS {
-            let Some(path) = self.behind(name) else { return Ok(None) };
-            match look(&c_path(&path)?) {
-                Ok((found, facts)) => return self.require_own(name, &facts).map(|()| Some(found)),
+            let Some(log) = Self::behind(dir, name) else { return Ok(None) };
+            match look(&c_path(&log.path)?) {
+                Ok((found, facts)) => return log.require_own(&facts).map(|()| Some(found)),
                 // It may have been drained meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if self.behind(name).as_ref() == Some(&path) {
-                        return Err(away(&path, &self.path_of(name)));
+                    if Self::behind(dir, name).is_some_and(|now| now.path == log.path) {
+                        return Err(log.away());
                     }
                 }
-                Err(error) => return Err(failed("open", &error, &path)),
+                Err(error) => return Err(failed("open", &error, &log.path)),
             }
         }
-        Err(failed("open", &io::Error::from_raw_os_error(libc::EBUSY), &self.path_of(name)))
+        Err(failed("open", &io::Error::from_raw_os_error(libc::EBUSY), &dir.path_of(name)))
     }
 
     /// Opens the staged log `name`; `None` if it is none.
-    pub(crate) fn staged_part(&self, name: &str, access: libc::c_int) -> Result<Option<File>> {
-        self.staged(name, |path| {
+    pub(crate) fn open(dir: &'a Dir, name: &'a str, access: libc::c_int) -> Result<Option<File>> {
+        Self::look(dir, name, |path| {
             let file = open_at(libc::AT_FDCWD, path, access | libc::O_NONBLOCK, 0)?;
             let facts = os::fstat(file.as_raw_fd())?;
             Ok((file, facts))
@@ -103,64 +113,55 @@ impl Dir {
     }
 
     /// Metadata of the staged log `name`; `None` if it is none.
-    pub(crate) fn staged_stat(&self, name: &str) -> Result<Option<libc::stat>> {
-        self.staged(name, |path| stat_at(self.file(), path).map(|facts| (facts, facts)))
+    pub(crate) fn stat(dir: &'a Dir, name: &'a str) -> Result<Option<libc::stat>> {
+        Self::look(dir, name, |path| stat_at(dir.file(), path).map(|facts| (facts, facts)))
     }
 
     /// Fails unless the file belongs to the owner of the link or of the container, and has no other
     /// name.
-    fn require_own(&self, name: &str, facts: &libc::stat) -> Result<()> {
-        let link = stat_at(self.file(), &c_name(name)?);
-        let own = self.file().metadata().map_err(|e| failed("fstat", &e, self.path()))?;
+    fn require_own(&self, facts: &libc::stat) -> Result<()> {
+        let link = stat_at(self.dir.file(), &c_name(self.name)?);
+        let own = self.dir.file().metadata().map_err(|e| failed("fstat", &e, self.dir.path()))?;
         let is_own =
             facts.st_uid == own.uid() || link.is_ok_and(|link| link.st_uid == facts.st_uid);
         let is_file = facts.st_mode & libc::S_IFMT == libc::S_IFREG;
         match is_file && facts.st_nlink == 1 && is_own {
             true => Ok(()),
             false => Err(damaged("the file behind it is no log of this container")
-                .with_path(&self.path_of(name).display().to_string())),
+                .with_path(&self.link().display().to_string())),
         }
     }
 
-    /// Makes a log that waits in the directory `place`.
-    pub(crate) fn new_staged(&self, name: &str, place: &Path) -> Result<File> {
-        let mark = self.mark().map_err(|error| failed("fstat", &error, self.path()))?;
+    /// Makes the log `name` of `dir`, which waits in the directory `place`.
+    pub(crate) fn create(dir: &Dir, name: &str, place: &Path) -> Result<File> {
+        let mark = mark(dir).map_err(|error| failed("fstat", &error, dir.path()))?;
         let path = place.join(format!("{mark}{:016x}{:016x}", random()?, random()?));
         let target = c_path(&path)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         let file = open_at(libc::AT_FDCWD, &target, flags, 0o600)
             .map_err(|error| failed("create", &error, &path))?;
-        let linked = self
+        let linked = dir
             .adopt(&file)
             .map_err(|error| failed("fchown", &error, &path))
-            .and_then(|()| self.link(&target, name));
+            .and_then(|()| link(dir, &target, name));
         // Report the original error.
         linked.inspect_err(|_| drop(std::fs::remove_file(&path)))?;
         Ok(file)
     }
 
-    fn link(&self, target: &CString, name: &str) -> Result<()> {
-        let (dir, link) = (self.file().as_raw_fd(), c_name(name)?);
-        // SAFETY: both names end with a zero byte.
-        match unsafe { libc::symlinkat(target.as_ptr(), dir, link.as_ptr()) } {
-            0 => Ok(()),
-            _ => Err(failed("symlink", &io::Error::last_os_error(), &self.path_of(name))),
-        }
-    }
-
     /// Removes the file behind the log `name`, if that is a staged log of this container.
-    pub(crate) fn remove_staged(&self, name: &str) -> Result<()> {
-        let Some(path) = self.behind(name) else { return Ok(()) };
-        let removed = match stat_at(self.file(), &c_path(&path)?) {
+    pub(crate) fn remove(dir: &Dir, name: &str) -> Result<()> {
+        let Some(log) = StagedLog::behind(dir, name) else { return Ok(()) };
+        let removed = match stat_at(dir.file(), &c_path(&log.path)?) {
             Ok(facts) => {
-                self.require_own(name, &facts)?;
-                std::fs::remove_file(&path)
+                log.require_own(&facts)?;
+                std::fs::remove_file(&log.path)
             }
             Err(error) => Err(error),
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("unlink", &error, &path))
+                Err(failed("unlink", &error, &log.path))
             }
             _ => Ok(()),
         }
@@ -168,41 +169,65 @@ impl Dir {
 
     /// Moves the staged log `name` into the container. Returns the log there; `None` if it does not
     /// wait. The caller is its writer, or `is_ended` returns whether its writer has ended.
-    pub(crate) fn drain_log(
-        &self,
+    pub(crate) fn drain(
+        dir: &Dir,
         name: &str,
         is_ended: impl Fn(&File) -> bool,
     ) -> Result<Option<File>> {
-        let Some(path) = self.behind(name) else { return Ok(None) };
-        let Some(from) = self.staged_part(name, libc::O_RDWR)? else { return Ok(None) };
+        let Some(log) = StagedLog::behind(dir, name) else { return Ok(None) };
+        let Some(from) = StagedLog::open(dir, name, libc::O_RDWR)? else { return Ok(None) };
         // A log without a writer never gets one: it does not grow during the copy.
         if !is_ended(&from) {
-            return Err(self.used(name));
+            return Err(log.used());
         }
         let unfinished = format!("{DRAINED}{:016x}.{name}", random()?);
-        let to = self.new_part(&unfinished, 0o600)?;
-        let fail = |error| failed("write", &error, &self.path_of(name));
+        let to = dir.new_part(&unfinished, 0o600)?;
+        let fail = |error| failed("write", &error, &dir.path_of(name));
         let drained = copy(&from, &to).map_err(fail).and_then(|()| {
             // Mark the new file as having a living writer.
             liveness::keep(&to);
-            self.rename(&unfinished, name)
+            dir.rename(&unfinished, name)
         });
         if let Err(error) = drained {
             // Report the original error.
-            let _ = self.remove(&unfinished);
+            let _ = dir.remove(&unfinished);
             return Err(error);
         }
         // Nothing leads there any more.
-        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(&log.path);
         Ok(Some(to))
     }
 
-    fn used(&self, name: &str) -> Error {
+    /// The path of the link, for messages.
+    fn link(&self) -> PathBuf {
+        self.dir.path_of(self.name)
+    }
+
+    /// The error for a log that somebody writes.
+    fn used(&self) -> Error {
         let words = "somebody writes this log, which waits in a directory of the node";
-        let path = self.path_of(name).display().to_string();
-        Error::new(aggio_base::ErrorClass::FileInUse, words)
+        Error::new(ErrorClass::FileInUse, words)
             .with_errno(libc::EBUSY)
-            .with_path(&path)
+            .with_path(&self.link().display().to_string())
+    }
+
+    /// The error for a log that waits where it cannot be found.
+    fn away(&self) -> Error {
+        let words = format!(
+            "the bytes of this log wait in {}, which is not on this node or was removed",
+            self.path.display()
+        );
+        damaged(words).with_path(&self.link().display().to_string())
+    }
+}
+
+/// Makes the link `name` to a staged log.
+fn link(dir: &Dir, target: &CStr, name: &str) -> Result<()> {
+    let (fd, link) = (dir.file().as_raw_fd(), c_name(name)?);
+    // SAFETY: both names end with a zero byte.
+    match unsafe { libc::symlinkat(target.as_ptr(), fd, link.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(failed("symlink", &io::Error::last_os_error(), &dir.path_of(name))),
     }
 }
 
@@ -211,22 +236,13 @@ impl Dir {
 pub(crate) fn drain_all(dir: &Dir) -> Result<usize> {
     let (mut drained, mut used) = (0, None);
     for id in dir.logs()? {
-        match dir.drain_log(&log_name(id), liveness::is_abandoned) {
+        match StagedLog::drain(dir, &log_name(id), liveness::is_abandoned) {
             // Its writer drains it, or a later call.
             Err(error) if error.errno() == libc::EBUSY => used = Some(error),
             found => drained += usize::from(found?.is_some()),
         }
     }
     used.map_or(Ok(drained), Err)
-}
-
-/// The error for a log that waits where it cannot be found.
-fn away(path: &Path, log: &Path) -> Error {
-    let words = format!(
-        "the bytes of this log wait in {}, which is not on this node or was removed",
-        path.display()
-    );
-    damaged(words).with_path(&log.display().to_string())
 }
 
 /// Copies all bytes and the permissions.

@@ -4,7 +4,7 @@
 use crate::directory::dir::Dir;
 use crate::directory::liveness;
 use crate::directory::part_names::log_name;
-use crate::directory::staged_log::Stage;
+use crate::directory::staged_log::{Stage, StagedLog};
 use crate::directory::system::random;
 use crate::directory::vectors::advance;
 use crate::errors::failed;
@@ -243,7 +243,7 @@ impl Open {
             return Ok(());
         }
         let name = log_name(self.id);
-        let drained = dir.drain_log(&name, |_| true)?;
+        let drained = StagedLog::drain(dir, &name, |_| true)?;
         // Somebody has taken the link away.
         let lost = || crate::errors::damaged("it does not wait any more where it did");
         let lost = || lost().with_path(&dir.path_of(&name).display().to_string());
@@ -278,7 +278,7 @@ impl Open {
 /// The file of a new log, which waits in the stage if there is one and it takes it.
 fn new_file(dir: &Dir, name: &str, stage: Option<&Stage>) -> Result<(File, Option<u64>)> {
     if let Some(stage) = stage {
-        match dir.new_staged(name, &stage.place) {
+        match StagedLog::create(dir, name, &stage.place) {
             Ok(file) => return Ok((file, Some(stage.limit))),
             Err(error) if error.errno() == libc::EEXIST => return Err(error),
             Err(error) => {

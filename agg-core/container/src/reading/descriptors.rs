@@ -3,6 +3,7 @@
 
 use crate::directory::dir::Dir;
 use crate::directory::part_names::log_name;
+use crate::directory::staged_log::StagedLog;
 use crate::errors::{damaged, failed};
 use crate::format::frame;
 use crate::format::frame::HEADER;
@@ -54,7 +55,7 @@ impl Descriptors {
         if let Some(file) = self.cached(id) {
             return Ok(file);
         }
-        let is_staged = dir.is_staged(id);
+        let is_staged = StagedLog::waits(dir, id);
         let file = match dir.part(&log_name(id), false) {
             Err(error) if matches!(error.errno(), libc::EMFILE | libc::ENFILE) => {
                 self.shrink_to(0);
@@ -75,7 +76,7 @@ impl Descriptors {
     /// Logs that were drained since they were opened are opened anew from now on.
     pub(crate) fn forget_drained(&self, dir: &Dir) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.open.retain(|id, opened| !opened.is_staged || dir.is_staged(*id));
+        table.open.retain(|id, opened| !opened.is_staged || StagedLog::waits(dir, *id));
     }
 
     /// Logs are opened anew from now on.

@@ -8,26 +8,23 @@ use crate::format::frame::{FILE_END, Kind, Strip};
 use crate::format::manifest::Manifest;
 use crate::log::writer_log::{Log, Words};
 use crate::order::sequencer::{Sequencer, Taken, Word};
-use crate::reading::reader::Reader;
 use crate::reading::shared_state::Shared;
+use crate::writing::mapped_pages::MappedPages;
 use crate::writing::seal;
-use crate::writing::writer::mapped::Changed;
-use crate::writing::writer::size::Changes;
+use crate::writing::shared_size::{Changes, SharedSize};
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Writes to a container. Every writer has a log of its own; readers see its writes after a
 /// refresh.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
-    order: Sequencer,
+    order: Arc<Sequencer>,
     log: Mutex<Log>,
-    /// Looks up the size where the shared word cannot be trusted.
-    reader: OnceLock<Reader>,
-    /// Logs in which bytes are changed in place.
-    changed: Mutex<Changed>,
+    size: SharedSize,
+    pages: MappedPages,
     /// Bytes that are to be brought to their pages, and were not for want of room.
     owed: Mutex<Extent>,
     closed: bool,
@@ -69,8 +66,11 @@ impl Writer {
         let manifest = Manifest::load(&shared.dir)?;
         let log = Log::new(manifest.data_crc).staged(shared.stage.get());
         let log = Mutex::new(log);
-        let (reader, changed, owed) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        let writer = Self { shared, order, log, reader, changed, owed, closed: false };
+        let order = Arc::new(order);
+        let size = SharedSize::new(Arc::clone(&shared), Arc::clone(&order));
+        let pages = MappedPages::new(Arc::clone(&shared));
+        let owed = Mutex::default();
+        let writer = Self { shared, order, log, size, pages, owed, closed: false };
         if writer.shared.dir.may_be_stale() {
             writer.follow()?;
         }
@@ -127,7 +127,7 @@ impl Writer {
     pub fn append(&self, data: &[u8]) -> Result<u64> {
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        let offset = self.settled_size()?;
+        let offset = self.size.settled()?;
         let extent = possible(offset, data.len() as u64)?;
         if !extent.is_empty() {
             let seq = self.order.add(Word::Next, 1)?;
@@ -135,7 +135,7 @@ impl Writer {
             let words = Words { kind: Kind::Data, strips: &strips, seq, last_seq: seq };
             log.append(&self.shared.dir, &words, &[data])?;
             self.completed()?;
-            self.raise(extent.end())?;
+            self.size.raise(extent.end())?;
             self.bring_home(&mut log, extent)?;
         }
         Ok(offset)
@@ -154,7 +154,7 @@ impl Writer {
     /// memory.
     fn put(&self, frame: &Frame<'_>) -> Result<Option<Changes>> {
         let mut log = self.log();
-        let mut before = self.changes_beside(0)?;
+        let mut before = self.size.changes_beside(0)?;
         // A frame with these numbers would be newer than the pages that were mapped until then.
         let taken = self.order.take(frame.pieces)?;
         if taken.mapped {
@@ -162,7 +162,7 @@ impl Writer {
         }
         before.growths = taken.growths;
         self.append_taken(&mut log, frame, &taken)?;
-        self.raise(frame.end)?;
+        self.size.raise(frame.end)?;
         Ok(Some(before))
     }
 
@@ -173,13 +173,13 @@ impl Writer {
         // are not kept). Either a count of the size sees the frame, or this write sees that the
         // size was counted.
         fence(Ordering::SeqCst);
-        if before.is_quiet() && self.changes()? == *before {
+        if before.is_quiet() && self.size.changes()? == *before {
             return Ok(());
         }
         // The lock alone does not keep threads with the same writer apart.
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        let now = self.changes()?;
+        let now = self.size.changes()?;
         if now.growths % 2 == 1 {
             // Killed in the middle of it.
             self.order.store(Word::Growths, now.growths + 1)?;
@@ -193,9 +193,9 @@ impl Writer {
         }
         // Odd numbers are left by those that were killed in the middle of it.
         if now.truncations != before.truncations || (now.truncations | now.counts) % 2 == 1 {
-            return self.count_size().map(drop);
+            return self.size.count().map(drop);
         }
-        self.raise(frame.end)
+        self.size.raise(frame.end)
     }
 
     /// Appends a frame of data to the log.
@@ -269,7 +269,7 @@ impl Writer {
     pub fn sync(&self) -> Result<()> {
         self.shared.sync_birth()?;
         self.log().sync(&self.shared.dir)?;
-        self.sync_changed()
+        self.pages.sync()
     }
 
     /// Ends without closing, like a process that is killed, or a child that shares the writer with

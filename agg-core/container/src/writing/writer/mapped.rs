@@ -11,9 +11,7 @@ use crate::reading::placement::Placed;
 use crate::reading::reader::{Reader, Segment};
 use crate::writing::writer::{Frame, Writer};
 use aggio_base::{Error, ErrorClass, Extent, Result};
-use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, PoisonError};
@@ -28,9 +26,6 @@ impl Placed {
         segment.source == Some((self.log, place))
     }
 }
-
-/// The logs with bytes that were or may be changed in place, by their ids.
-pub(crate) type Changed = HashMap<u64, Arc<File>>;
 
 fn not_here() -> Error {
     let words = "bytes of this container cannot be changed in memory: its file system maps nothing";
@@ -55,8 +50,8 @@ impl Writer {
         self.order.store(Word::Mapped, 1)?;
         fence(Ordering::SeqCst);
         let _turn = self.order.turn()?;
-        let range = range.intersect(Extent::new(0, self.settled_size()?));
-        let reader = self.newest()?;
+        let range = range.intersect(Extent::new(0, self.size.settled()?));
+        let reader = self.size.newest()?;
         let (mut placed, mut done) = (Vec::new(), range.offset);
         for home in reader.homes(range) {
             let before = Extent::between(done, home.logical.offset);
@@ -66,7 +61,7 @@ impl Writer {
         }
         let behind = Extent::between(done, range.end());
         placed.extend(self.place_rest(&mut log, reader, behind, page)?);
-        placed.iter().try_for_each(|part| self.part(part.log).map(drop))?;
+        placed.iter().try_for_each(|part| self.pages.file(part.log).map(drop))?;
         self.bring_home(&mut log, range)?;
         Ok(placed)
     }
@@ -109,7 +104,7 @@ impl Writer {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         let start = if owed.is_empty() { range.offset } else { range.offset.min(owed.offset) };
         *owed = Extent::between(start, range.end().max(owed.end()));
-        let reader = self.newest()?;
+        let reader = self.size.newest()?;
         for home in reader.homes(owed.intersect(Extent::new(0, reader.size()))) {
             let segments = reader.segments(home.logical)?;
             for away in segments.chunk_by(|a, b| home.has(a) == home.has(b)) {
@@ -131,9 +126,9 @@ impl Writer {
         let Some(to) = home.part(segment.logical) else { return Ok(()) };
         match segment.source {
             Some(_) => copy(reader, to.logical, |bytes, at| {
-                self.change(to.log, bytes, to.place + (at - to.logical.offset))
+                self.pages.write(to.log, bytes, to.place + (at - to.logical.offset))
             }),
-            None => self.clear(to),
+            None => self.pages.clear(to),
         }
     }
 
@@ -155,7 +150,7 @@ impl Writer {
             return Ok(());
         }
         let behind = Extent::between(size, u64::MAX);
-        self.newest()?.homes(behind).into_iter().try_for_each(|home| self.clear(home))
+        self.size.newest()?.homes(behind).into_iter().try_for_each(|home| self.pages.clear(home))
     }
 
     /// A log, opened to be changed in place or mapped.
@@ -164,22 +159,7 @@ impl Writer {
     ///
     /// If it cannot be opened.
     pub fn part(&self, id: u64) -> Result<Arc<File>> {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = changed.get(&id) {
-            return Ok(Arc::clone(file));
-        }
-        let file = Arc::new(self.shared.dir.part(&log_name(id), true)?);
-        changed.insert(id, Arc::clone(&file));
-        Ok(file)
-    }
-
-    /// Makes the bytes durable that were or may have been changed in place.
-    pub(crate) fn sync_changed(&self) -> Result<()> {
-        let changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        let fail = |id: &u64, error: &std::io::Error| {
-            failed("fdatasync", error, &self.shared.dir.path_of(&log_name(*id)))
-        };
-        changed.iter().try_for_each(|(id, file)| file.sync_data().map_err(|error| fail(id, &error)))
+        self.pages.file(id)
     }
 
     /// Stores a write where bytes may be changed in memory: those in place, and the others in
@@ -193,8 +173,8 @@ impl Writer {
         });
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        let mut first = self.settled_size()?;
-        let reader = self.newest()?;
+        let mut first = self.size.settled()?;
+        let reader = self.size.newest()?;
         for (extent, bytes) in pieces.zip(frame.data) {
             let part = |range: Extent| {
                 let start = (range.offset - extent.offset) as usize;
@@ -202,7 +182,7 @@ impl Writer {
             };
             for (range, place) in split(reader, extent)? {
                 match place {
-                    Some(place) => self.change(place.log, part(range), place.place)?,
+                    Some(place) => self.pages.write(place.log, part(range), place.place)?,
                     None => {
                         first = first.min(range.offset);
                         let (strips, data) = ([Strip::one(range)], [part(range)]);
@@ -213,7 +193,7 @@ impl Writer {
                 }
             }
         }
-        self.raise(frame.end)?;
+        self.size.raise(frame.end)?;
         self.bring_home(&mut log, Extent::between(first, frame.end))
     }
 
@@ -221,45 +201,13 @@ impl Writer {
     pub(crate) fn punch_in_place(&self, range: Extent) -> Result<()> {
         let mut log = self.log();
         let _turn = self.order.turn()?;
-        for (range, place) in split(self.newest()?, range)? {
+        for (range, place) in split(self.size.newest()?, range)? {
             match place {
-                Some(place) => self.clear(place)?,
+                Some(place) => self.pages.clear(place)?,
                 None => self.event(&mut log, Kind::Hole, range)?,
             }
         }
         Ok(())
-    }
-
-    fn change(&self, id: u64, bytes: &[u8], place: u64) -> Result<()> {
-        let path = || self.shared.dir.path_of(&log_name(id));
-        let written = self.part(id)?.write_all_at(bytes, place);
-        written.map_err(|error| failed("pwrite", &error, &path()))
-    }
-
-    /// Makes bytes of a log zeros; where that can be, they take no room.
-    fn clear(&self, placed: Placed) -> Result<()> {
-        let (file, len) = (self.part(placed.log)?, placed.logical.len);
-        if len >= CHUNK {
-            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            let (fd, at) = (file.as_raw_fd(), placed.place as libc::off_t);
-            // SAFETY: plain numbers and an open descriptor.
-            if unsafe { libc::fallocate(fd, mode, at, len as libc::off_t) } == 0 {
-                return Ok(());
-            }
-        }
-        let zeros = vec![0; CHUNK.min(len) as usize];
-        for at in (0..len).step_by(CHUNK as usize) {
-            let some = CHUNK.min(len - at) as usize;
-            self.change(placed.log, &zeros[..some], placed.place + at)?;
-        }
-        Ok(())
-    }
-
-    /// The content as it is now; the caller has the turn.
-    fn newest(&self) -> Result<&Reader> {
-        let reader = self.reader()?;
-        reader.catch_up()?;
-        Ok(reader)
     }
 }
 

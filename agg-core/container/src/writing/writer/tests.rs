@@ -32,7 +32,7 @@ fn a_growth_that_believes_a_size_counted_without_a_write_does_not_cut_it_off() {
             let _turn = counting.order.turn().unwrap();
             let counts = counting.order.load(Word::Counts).unwrap() | 1;
             counting.order.store(Word::Counts, counts).unwrap();
-            let size = counting.looked_up_size().unwrap();
+            let size = counting.size.looked_up().unwrap();
             // Now the write comes; the size that is stored next does not include it.
             let before = writer.put(frame).unwrap().unwrap();
             counting.order.store(Word::Size, size).unwrap();
@@ -50,11 +50,11 @@ fn a_growth_that_believes_a_size_counted_without_a_write_does_not_cut_it_off() {
 #[test]
 fn a_growth_that_does_not_see_a_write_is_seen_by_it() {
     with_writers(|container, [writer, _, growing], frame| {
-        let mut before = writer.changes().unwrap();
+        let mut before = writer.size.changes().unwrap();
         before.growths = writer.order.load(Word::Growths).unwrap();
         writer.append_frame(&mut writer.log(), frame).unwrap();
         growing.grow(120).unwrap();
-        writer.raise(frame.end).unwrap();
+        writer.size.raise(frame.end).unwrap();
         writer.settle(frame, &before).unwrap();
         assert_eq!(growing.size().unwrap(), 150);
         assert_eq!(read(container)[100..], BYTES);
@@ -66,7 +66,7 @@ fn a_growth_does_not_count_on_the_bytes_of_a_write_that_was_cut_off_and_killed()
     with_writers(|container, [writer, _, growing], frame| {
         writer.append_frame(&mut writer.log(), frame).unwrap();
         growing.grow(120).unwrap();
-        writer.raise(frame.end).unwrap();
+        writer.size.raise(frame.end).unwrap();
         writer.abandon();
         growing.grow(140).unwrap();
         assert_eq!(growing.size().unwrap(), 140);
