@@ -10,5 +10,15 @@ pub(crate) fn damaged(words: impl Into<String>) -> Error {
 
 /// The error that the operating system reported for `path`.
 pub(crate) fn failed(call: &str, error: &std::io::Error, path: &Path) -> Error {
-    Error::os(call, error).with_path(&path.display().to_string())
+    at(Error::os(call, error), path)
+}
+
+/// The error, about the file `path`.
+pub(crate) fn at(error: Error, path: &Path) -> Error {
+    error.with_path(&path.display().to_string())
+}
+
+/// The error for damaged content of the file `path`.
+pub(crate) fn damaged_at(path: &Path, words: impl Into<String>) -> Error {
+    at(damaged(words), path)
 }

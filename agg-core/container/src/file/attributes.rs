@@ -1,13 +1,11 @@
 //! The attributes of a logical file, as `stat` reports them, and changes of them.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::{MANIFEST, log_id, log_name};
-use crate::directory::system::c_path;
+use crate::directory::{Dir, MANIFEST, c_path, log_id, log_name};
 use crate::errors::failed;
 use crate::file::container::Container;
-use crate::format::manifest::{Manifest, dir_mode, part_mode};
-use crate::order::sequencer::Sequencer;
-use crate::reading::reader::Reader;
+use crate::format::{Manifest, dir_mode, part_mode};
+use crate::order::Sequencer;
+use crate::reading::Reader;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{self, File, FileTimes};
 use std::io;

@@ -1,18 +1,13 @@
 //! Opens and makes containers.
 
-use crate::directory::dir::Dir;
-use crate::directory::removal::{remove_open, remove_tree};
-use crate::directory::staged_log::Stage;
-use crate::directory::staged_log::drain_all;
+use crate::directory::{Dir, Stage, drain_all, remove_open, remove_tree};
 use crate::errors::failed;
 use crate::file::names;
-use crate::format::manifest::{Manifest, begins, dir_mode, is_container, part_mode};
-use crate::order::hold;
-use crate::order::hold::Hold;
+use crate::format::{Manifest, begins, dir_mode, is_container, part_mode};
+use crate::order::{Hold, hold};
 use crate::output::{fresh_beside, rename_new};
-use crate::reading::reader::Reader;
-use crate::reading::shared_state::Shared;
-use crate::writing::writer::Writer;
+use crate::reading::{Reader, Shared};
+use crate::writing::Writer;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{DirBuilder, Permissions};
 use std::io;

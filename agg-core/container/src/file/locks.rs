@@ -1,11 +1,10 @@
 //! Where programs that use a container as a file put their locks: on the file `order`, behind the
 //! bytes that writers lock for themselves.
 
-use crate::directory::part_names::ORDER;
+use crate::directory::ORDER;
 use crate::file::container::Container;
-use crate::format::manifest::{Manifest, part_mode};
-use crate::order::hold::Hold;
-use crate::order::sequencer::Sequencer;
+use crate::format::{Manifest, part_mode};
+use crate::order::{Hold, Sequencer};
 use aggio_base::Result;
 use std::fs::File;
 

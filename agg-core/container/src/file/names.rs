@@ -1,10 +1,8 @@
 //! Containers by their names: removing and renaming them as files are.
 
-use crate::directory::dir::Dir;
-use crate::directory::removal::{remove_open, remove_tree};
-use crate::directory::system::random;
+use crate::directory::{Dir, random, remove_open, remove_tree};
 use crate::errors::{damaged, failed};
-use crate::format::manifest::is_container;
+use crate::format::is_container;
 use crate::order::hold;
 use crate::output;
 use crate::output::{exchange, is_aside, parent_of, rename_new};

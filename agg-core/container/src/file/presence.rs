@@ -1,8 +1,8 @@
 //! The lock of processes that have a container open, which may become a set of files once none has.
 
-use crate::directory::part_names::ORDER;
+use crate::directory::ORDER;
 use crate::file::container::Container;
-use crate::order::sequencer::Sequencer;
+use crate::order::Sequencer;
 use aggio_base::Result;
 use std::os::unix::fs::MetadataExt;
 

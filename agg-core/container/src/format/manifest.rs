@@ -1,9 +1,7 @@
 //! The manifest: the identity and attributes of a container, and the parts that were complete when
 //! it was sealed. It is replaced as a whole, so a reader finds the old one or the new one.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::{MANIFEST, log_id, log_name};
-use crate::directory::system::random;
+use crate::directory::{Dir, MANIFEST, log_id, log_name, random};
 use crate::errors::{damaged, failed};
 use aggio_base::Result;
 use std::fmt::Write as _;

@@ -2,9 +2,7 @@
 //! long as no other one takes their place in memory.
 
 use crate::errors::{damaged, failed};
-use crate::format::numbers::{u32_at, u64_at};
-use crate::format::run::Run;
-use crate::format::run_code::{fits, single};
+use crate::format::{Run, fits, single, u32_at, u64_at};
 use crate::index::header::{BLOCK, SINGLE, SINGLES};
 use aggio_base::{Error, Extent, Result};
 use std::fs::File;

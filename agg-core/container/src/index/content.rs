@@ -1,13 +1,8 @@
 //! Writes a merged index.
 
-use crate::directory::dir::Dir;
-use crate::directory::system::random;
+use crate::directory::{Dir, random};
 use crate::errors::failed;
-use crate::format::event::Event;
-use crate::format::manifest::{IndexLine, Manifest, part_mode};
-use crate::format::numbers::u32_at;
-use crate::format::run::Run;
-use crate::format::run_code::{encode_run, single};
+use crate::format::{Event, IndexLine, Manifest, Run, encode_run, part_mode, single, u32_at};
 use crate::index::header::{BLOCK, EVENT, HEADER, Header, SINGLE, SINGLES};
 use aggio_base::Result;
 use std::fs::Permissions;

@@ -1,7 +1,7 @@
 //! The header of an index, and sizes of its parts.
 
 use crate::errors::damaged;
-use crate::format::numbers::{u32_at, u64_at};
+use crate::format::{u32_at, u64_at};
 use aggio_base::Result;
 
 /// The first bytes.

@@ -1,8 +1,7 @@
 //! The content of frames, collected in memory while logs are scanned: runs that grow, and the
 //! truncations and holes between them.
 
-use crate::format::event::Event;
-use crate::format::run::Run;
+use crate::format::{Event, Run};
 use crate::index::runs::Runs;
 use crate::index::superseded_runs;
 use aggio_base::Extent;

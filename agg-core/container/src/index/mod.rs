@@ -1,20 +1,19 @@
 //! The merged index of sealed logs: runs, which are few and decoded when it is opened, and single
 //! pieces, which may be many and stay in the file, sorted, in blocks that are read when needed.
 
-pub(crate) mod blocks;
-pub(crate) mod content;
+mod blocks;
+mod content;
 pub(crate) mod header;
-pub(crate) mod live_runs;
-pub(crate) mod runs;
-pub(crate) mod spans;
-pub(crate) mod superseded_runs;
+mod live_runs;
+mod runs;
+mod spans;
+mod superseded_runs;
+
+pub(crate) use content::Content;
+pub(crate) use live_runs::{Events, Live};
 
 use crate::errors::damaged;
-use crate::format::event::Event;
-use crate::format::frame::FILE_END;
-use crate::format::numbers::{u32_at, u64_at};
-use crate::format::run::Run;
-use crate::format::run_code::decode_runs;
+use crate::format::{Event, FILE_END, Run, decode_runs, u32_at, u64_at};
 use crate::index::blocks::Blocks;
 use crate::index::header::{EVENT, FENCE, HEADER, Header};
 use crate::index::runs::Runs;

@@ -1,7 +1,7 @@
 //! Many runs, found by the bytes they have: runs with the same stride form a comb, in which the
 //! teeth that matter follow from a remainder; all others are found by their spans.
 
-use crate::format::run::Run;
+use crate::format::Run;
 use crate::index::spans::Spans;
 use aggio_base::Extent;
 use std::collections::HashMap;

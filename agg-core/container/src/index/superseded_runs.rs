@@ -1,7 +1,7 @@
 //! Finds runs that no read needs any more, because newer ones have all of their bytes: a program
 //! that writes the same place again and again leaves thousands.
 
-use crate::format::run::Run;
+use crate::format::Run;
 use aggio_base::Extent;
 use std::collections::BTreeMap;
 

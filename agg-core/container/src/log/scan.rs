@@ -1,10 +1,7 @@
 //! Walks over the frames of a log, from any frame on to the first that is not intact.
 
 use crate::errors::{damaged, failed};
-use crate::format::event::Event;
-use crate::format::frame::{Frame, HEADER, Kind, Lengths, MAGIC, SHORT};
-use crate::format::run::Run;
-use crate::format::run_code::single;
+use crate::format::{Event, Frame, HEADER, Kind, Lengths, MAGIC, Run, SHORT, single};
 use aggio_base::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;

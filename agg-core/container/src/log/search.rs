@@ -3,7 +3,7 @@
 
 use crate::directory::holes;
 use crate::errors::failed;
-use crate::format::frame::{Frame, MAGIC};
+use crate::format::{Frame, MAGIC};
 use crate::log::scan::{Scan, Step};
 use aggio_base::Result;
 use std::fs::File;

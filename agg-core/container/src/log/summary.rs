@@ -2,10 +2,9 @@
 //! seals the container need not read the header of every frame.
 
 use crate::errors::failed;
-use crate::format::frame::{FILE_END, Frame, HEADER, Kind, Lengths};
-use crate::format::numbers::{u32_at, u64_at};
-use crate::format::run::Run;
-use crate::format::run_code::{decode_runs, encode_run, single};
+use crate::format::{
+    FILE_END, Frame, HEADER, Kind, Lengths, Run, decode_runs, encode_run, single, u32_at, u64_at,
+};
 use crate::log::scan::{Meaning, meaning};
 use aggio_base::Result;
 use std::fs::File;

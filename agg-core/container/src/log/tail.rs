@@ -1,11 +1,9 @@
 //! Whether the bytes behind the last intact frame of a log are the unfinished frame of a killed
 //! writer, which was never acknowledged. Anything else is damage.
 
-use crate::directory::holes;
-use crate::directory::holes::Bytes;
+use crate::directory::{Bytes, holes};
 use crate::errors::failed;
-use crate::format::frame::{Frame, HEADER, Lengths, MAGIC, RUN};
-use crate::format::numbers::u32_at;
+use crate::format::{Frame, HEADER, Lengths, MAGIC, RUN, u32_at};
 use crate::log::scan::Scan;
 use aggio_base::Result;
 use aggio_base::checksum::{crc32c, crc32c_append, crc32c_combine};

@@ -1,15 +1,9 @@
 //! A writer's own log: frames are appended with one request each, and a frame that could not be
 //! stored as a whole is taken back.
 
-use crate::directory::dir::Dir;
-use crate::directory::liveness;
-use crate::directory::part_names::log_name;
-use crate::directory::staged_log::{Stage, StagedLog};
-use crate::directory::system::random;
-use crate::directory::vectors::advance;
+use crate::directory::{Dir, Stage, StagedLog, advance, liveness, log_name, random};
 use crate::errors::failed;
-use crate::format::frame::{Frame, HEADER, Kind, NO_DATA_CRC, RUN, SHORT, Strip};
-use crate::format::manifest::{Manifest, part_mode};
+use crate::format::{Frame, HEADER, Kind, Manifest, NO_DATA_CRC, RUN, SHORT, Strip, part_mode};
 use crate::log::summary::Summary;
 use aggio_base::{Error, Extent, Result};
 use std::fs::{File, Permissions};

@@ -1,8 +1,7 @@
 //! Holds keep the parts of a container after its name is removed. As with an ordinary file, the
 //! name goes at once, and the content when the last process closes it.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::ORDER;
+use crate::directory::{Dir, ORDER};
 use crate::order::sequencer::Sequencer;
 use aggio_base::log::Level;
 use aggio_base::{Error, Result, log};

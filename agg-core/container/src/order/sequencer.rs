@@ -1,8 +1,7 @@
 //! The sequencer, in the file `order`: the counter that orders the frames of all writers, and the
 //! size of the file as they see it. Mapped where possible; otherwise read and written under a lock.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::ORDER;
+use crate::directory::{Dir, ORDER};
 use crate::errors::failed;
 use aggio_base::Result;
 use std::fs::File;

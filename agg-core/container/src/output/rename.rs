@@ -1,6 +1,6 @@
 //! Renaming in one step that never replaces, or that exchanges.
 
-use crate::directory::system::c_path;
+use crate::directory::c_path;
 use crate::errors::failed;
 use crate::output::{Aside, is_same};
 use aggio_base::{Error, Result};

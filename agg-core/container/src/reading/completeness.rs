@@ -1,10 +1,9 @@
 //! Checks that the logs of a manifest exist with at least the length that it records: missing bytes
 //! are damage, never zeros.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::log_name;
+use crate::directory::{Dir, log_name};
 use crate::errors::damaged;
-use crate::format::manifest::{Manifest, SealedLog};
+use crate::format::{Manifest, SealedLog};
 use aggio_base::{Error, Result};
 
 /// Refuses a container if a sealed log is missing or too short. `length_of` returns the apparent

@@ -1,12 +1,9 @@
 //! Descriptors of logs that are being read: opened on demand, at most a quarter of the descriptors
 //! that the process may have.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::log_name;
-use crate::directory::staged_log::StagedLog;
+use crate::directory::{Dir, StagedLog, log_name};
 use crate::errors::{damaged, failed};
-use crate::format::frame;
-use crate::format::frame::HEADER;
+use crate::format::{HEADER, frame};
 use aggio_base::{Error, Result};
 use std::collections::HashMap;
 use std::fs::File;

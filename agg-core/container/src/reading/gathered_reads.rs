@@ -1,9 +1,8 @@
 //! Reads many parts of logs with few requests: sorted by place, and one request for parts that lie
 //! close together, frame headers between them included.
 
-use crate::directory::dir::Dir;
-use crate::directory::vectors::advance;
-use crate::format::frame::{HEADER, RUN, SHORT};
+use crate::directory::{Dir, advance};
+use crate::format::{HEADER, RUN, SHORT};
 use crate::reading::descriptors::{Descriptors, read_failed, too_short};
 use crate::reading::resolution::NO_FRAME;
 use aggio_base::Result;

@@ -1,9 +1,7 @@
 //! Reads single parts without a container around them, for tools that show them and for fuzzers.
 
 use crate::errors::{damaged, failed};
-use crate::format::frame::{FILE_END, Frame, HEADER, checksum};
-use crate::format::manifest::Manifest;
-use crate::format::numbers::{u32_at, u64_at};
+use crate::format::{FILE_END, Frame, HEADER, Manifest, checksum, u32_at, u64_at};
 use crate::index::Index;
 use crate::index::header::HEADER as INDEX_HEADER;
 use crate::log::summary;

@@ -1,7 +1,7 @@
 //! Copies bytes of a log into a file: in the kernel where it can, which costs one copy instead of
 //! two.
 
-use crate::directory::dir::Dir;
+use crate::directory::Dir;
 use crate::reading::descriptors::{Descriptors, read_failed, too_short};
 use aggio_base::{Error, Result};
 use std::fs::File;

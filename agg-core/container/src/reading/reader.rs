@@ -1,6 +1,6 @@
 //! Reading the logical file.
 
-use crate::order::sequencer::{Sequencer, Word};
+use crate::order::{Sequencer, Word};
 use crate::reading::descriptors::Descriptors;
 use crate::reading::placement::Placed;
 use crate::reading::resolution::{Found, Piece};

@@ -1,8 +1,7 @@
 //! The state that an opened container shares with its readers and writers.
 
-use crate::directory::dir::Dir;
-use crate::directory::staged_log::Stage;
-use crate::order::hold::Hold;
+use crate::directory::{Dir, Stage};
+use crate::order::Hold;
 use crate::output::parent_of;
 use aggio_base::Result;
 use std::sync::OnceLock;

@@ -2,11 +2,9 @@
 //! before it, costs no further request. A frame that is read only in part is read once as a whole
 //! if requested.
 
-use crate::directory::dir::Dir;
-use crate::directory::holes;
-use crate::directory::part_names::log_name;
+use crate::directory::{Dir, holes, log_name};
 use crate::errors::damaged;
-use crate::format::frame::{FILE_END, HEADER, Head, SHORT};
+use crate::format::{FILE_END, HEADER, Head, SHORT};
 use crate::reading::descriptors::{Descriptors, read_failed};
 use crate::reading::gathered_reads::Wanted;
 use crate::reading::resolution::NO_FRAME;

@@ -1,20 +1,11 @@
 //! The content of a container, as far as it was read: the sealed part from its index, the rest from
 //! the frames of the logs.
 
-use crate::directory::dir::Dir;
-use crate::directory::liveness;
-use crate::directory::part_names::log_name;
+use crate::directory::{Dir, liveness, log_name};
 use crate::errors::{damaged, failed};
-use crate::format::frame::{Frame, Kind, SHORT};
-use crate::format::manifest::Manifest;
-use crate::format::run::Run;
-use crate::index::Index;
-use crate::index::content::Content;
-use crate::index::live_runs::{Events, Live};
-use crate::log::scan::{Meaning, Scan, Step, meaning};
-use crate::log::summary;
-use crate::log::summary::Told;
-use crate::log::{search, tail};
+use crate::format::{Frame, Kind, Manifest, Run, SHORT};
+use crate::index::{Content, Events, Index, Live};
+use crate::log::{Meaning, Scan, Step, Told, meaning, search, summary, tail};
 use crate::reading::completeness;
 use crate::reading::descriptors::Descriptors;
 use crate::reading::placement::Placed;

@@ -1,14 +1,10 @@
 //! Checking a container, and bringing it back into order.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::{MANIFEST, ORDER, log_name};
-use crate::directory::staged_log::drain_all;
-use crate::format::manifest::Manifest;
-use crate::format::run::Run;
+use crate::directory::{Dir, MANIFEST, ORDER, drain_all, log_name};
+use crate::format::{Manifest, Run};
 use crate::index::Index;
-use crate::order::sequencer::Sequencer;
-use crate::reading::descriptors::Descriptors;
-use crate::reading::view::View;
+use crate::order::Sequencer;
+use crate::reading::{Descriptors, View};
 use crate::repair::examination::{Examined, examine};
 use crate::repair::findings::{Check, Findings, Severity};
 use crate::repair::losses::lost_by_indexes;

@@ -1,7 +1,7 @@
 //! The parts of a resumable copy (`transfer/merge/journal.rs`), and the removal of a copy that was
 //! interrupted at its start.
 
-use crate::directory::dir::Dir;
+use crate::directory::Dir;
 use crate::errors::failed;
 use crate::output::Cleared;
 use aggio_base::Result;

@@ -1,12 +1,8 @@
 //! Looking at every frame of a log, also behind damaged ones.
 
-use crate::directory::dir::Dir;
-use crate::directory::holes;
-use crate::directory::part_names::log_name;
-use crate::format::frame::{Frame, NO_DATA_CRC};
-use crate::format::manifest::SealedLog;
-use crate::log::scan::{Scan, Step};
-use crate::log::{search, summary, tail};
+use crate::directory::{Dir, holes, log_name};
+use crate::format::{Frame, NO_DATA_CRC, SealedLog};
+use crate::log::{Scan, Step, search, summary, tail};
 use crate::repair::findings::{Findings, Severity};
 use aggio_base::{Extent, Result};
 use std::fs::File;

@@ -1,9 +1,7 @@
 //! Logs that were lost together with the manifest that named them.
 
-use crate::directory::dir::Dir;
-use crate::format::frame::FILE_END;
-use crate::format::manifest::SealedLog;
-use crate::format::numbers::u32_at;
+use crate::directory::Dir;
+use crate::format::{FILE_END, SealedLog, u32_at};
 use crate::index::Index;
 use crate::index::header::HEADER;
 use crate::repair::examination::Examined;

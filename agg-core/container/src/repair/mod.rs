@@ -1,10 +1,17 @@
 //! Checks, recovery after killed writers, and repairs.
 
 pub(crate) mod check;
-pub(crate) mod copy_folder;
-pub(crate) mod examination;
+mod copy_folder;
+mod examination;
 pub(crate) mod findings;
-pub(crate) mod losses;
-pub(crate) mod rebuilding;
-pub(crate) mod recovery;
+mod losses;
+mod rebuilding;
+mod recovery;
 pub(crate) mod remains;
+
+pub use check::check;
+pub(crate) use copy_folder::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
+pub(crate) use examination::examine;
+pub use findings::{Check, Findings, Problem, Severity};
+pub use recovery::{Recovered, recover};
+pub use remains::{STAGED, clear, is_nameless, is_remain, lift_removed};

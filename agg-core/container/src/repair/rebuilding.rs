@@ -1,21 +1,16 @@
 //! Repairs: everything but the logs is made anew from the logs. A file that is changed or removed
 //! is kept under another name.
 
-use crate::directory::dir::Dir;
-use crate::directory::holes;
-use crate::directory::holes::Bytes;
-use crate::directory::part_names::{MANIFEST, ORDER, log_name};
-use crate::directory::system::random;
+use crate::directory::{Bytes, Dir, MANIFEST, ORDER, holes, log_name, random};
 use crate::errors::failed;
-use crate::format::frame::{Frame, Kind, NO_DATA_CRC, Strip};
-use crate::format::manifest::{Manifest, SealedLog};
-use crate::log::writer_log::{Log, Words};
-use crate::order::sequencer::Sequencer;
+use crate::format::{Frame, Kind, Manifest, NO_DATA_CRC, SealedLog, Strip};
+use crate::log::{Log, Words};
+use crate::order::Sequencer;
 use crate::repair::examination::Examined;
 use crate::repair::findings::Check;
 use crate::repair::losses::lost_by_indexes;
 use crate::repair::remains::{Remain, kind};
-use crate::writing::seal::seal_anew;
+use crate::writing::seal_anew;
 use aggio_base::{Error, ErrorClass, Result};
 use std::fs::{File, Permissions};
 use std::io::copy;

@@ -1,20 +1,14 @@
 //! Recovery after killed writers. The only process that uses a container cuts off bytes that were
 //! never acknowledged, seals, and removes files that belong to nothing.
 
-use crate::directory::dir::Dir;
-use crate::directory::liveness;
-use crate::directory::part_names::log_name;
-use crate::directory::staged_log::drain_all;
+use crate::directory::{Dir, drain_all, liveness, log_name};
 use crate::errors::failed;
-use crate::file::container::Container;
-use crate::format::manifest::{Manifest, part_mode};
-use crate::log::scan::{Scan, Step, detail};
-use crate::log::search;
-use crate::log::tail;
-use crate::log::tail::{Tail, Torn};
-use crate::order::sequencer::Sequencer;
+use crate::file::Container;
+use crate::format::{Manifest, part_mode};
+use crate::log::{Scan, Step, Tail, Torn, detail, search, tail};
+use crate::order::Sequencer;
 use crate::repair::remains::{Remain, kind};
-use crate::writing::seal::seal;
+use crate::writing::seal;
 use aggio_base::{Error, Result};
 use std::path::Path;
 

@@ -1,14 +1,11 @@
 //! Remains of killed processes: unfinished files in a container, and directories beside it that
 //! have no name of the user's, yet or any more.
 
-use crate::directory::dir::Dir;
-use crate::directory::part_names::log_id;
+use crate::directory::{Dir, log_id};
 use crate::errors::failed;
 use crate::file::names;
-use crate::format::manifest::Manifest;
-use crate::format::manifest::is_container;
-use crate::order::hold;
-use crate::order::hold::Need;
+use crate::format::{Manifest, is_container};
+use crate::order::{Need, hold};
 use crate::output::{Cleared, rename_new};
 use crate::repair::copy_folder;
 use aggio_base::{Error, ErrorClass, Result};

@@ -1,12 +1,11 @@
 //! Import: makes a set of files a container again, so that it can be changed.
 
-use crate::directory::fd_range;
-use crate::directory::removal::remove_tree;
+use crate::directory::{fd_range, remove_tree};
 use crate::errors::failed;
-use crate::file::container::{Container, Create};
-use crate::order::sequencer::Sequencer;
+use crate::file::{Container, Create};
+use crate::order::Sequencer;
 use crate::output::{fresh_beside, rename_new};
-use crate::writing::writer::Writer;
+use crate::writing::Writer;
 use aggio_base::{Extent, Result};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};

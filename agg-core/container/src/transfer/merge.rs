@@ -6,12 +6,10 @@ mod windows;
 
 use crate::directory::holes;
 use crate::errors::{damaged, failed};
-use crate::file::container::Container;
+use crate::file::Container;
 use crate::output::{Output, Source, Unfinished, require_vacant};
-use crate::reading::reader::Reader;
-use crate::reading::verification::Verify;
-use crate::repair::check::check;
-use crate::repair::findings::Check;
+use crate::reading::{Reader, Verify};
+use crate::repair::{Check, check};
 use aggio_base::checksum::{crc32c, crc32c_append};
 use aggio_base::{Extent, Result};
 use journal::Journal;

@@ -4,17 +4,14 @@
 //! The files are made inside of the container, which stays complete until all of them are; then
 //! they get their names beside it, and it is removed.
 
-use crate::directory::dir::Dir;
+use crate::directory::Dir;
 use crate::errors::failed;
-use crate::file::container::Container;
-use crate::file::container::drain;
-use crate::file::names;
-use crate::format::manifest::{Manifest, part_mode};
-use crate::order::sequencer::Sequencer;
+use crate::file::{Container, drain, names};
+use crate::format::{Manifest, part_mode};
+use crate::order::Sequencer;
 use crate::output::parent_of;
-use crate::reading::reader::Reader;
-use crate::repair::examination::examine;
-use crate::repair::findings::Findings;
+use crate::reading::Reader;
+use crate::repair::{Findings, examine};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::{Error, ErrorClass, Result};

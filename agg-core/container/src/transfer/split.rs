@@ -1,11 +1,10 @@
 //! An ordinary file becomes a container.
 
-use crate::directory::holes;
-use crate::directory::removal::remove_tree;
+use crate::directory::{holes, remove_tree};
 use crate::errors::{damaged, failed};
-use crate::file::container::{Container, Create};
+use crate::file::{Container, Create};
 use crate::output::{Source, Unfinished, fresh_beside, kept_mode, rename_new, require_vacant};
-use crate::reading::verification::Verify;
+use crate::reading::Verify;
 use aggio_base::Result;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};

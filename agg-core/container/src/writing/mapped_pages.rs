@@ -1,9 +1,8 @@
 //! The pages of logs in which bytes of the file are changed in place.
 
-use crate::directory::part_names::log_name;
+use crate::directory::log_name;
 use crate::errors::failed;
-use crate::reading::placement::Placed;
-use crate::reading::shared_state::Shared;
+use crate::reading::{Placed, Shared};
 use aggio_base::Result;
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,6 +1,9 @@
 //! Changes of the file, and the seal of the last writer.
 
-pub(crate) mod mapped_pages;
-pub(crate) mod seal;
-pub(crate) mod shared_size;
+mod mapped_pages;
+mod seal;
+mod shared_size;
 pub(crate) mod writer;
+
+pub(crate) use seal::{seal, seal_anew};
+pub use writer::Writer;

@@ -1,11 +1,10 @@
 //! Sealing: the only writer of a container records its logs in the manifest, so that readers need
 //! not scan every frame.
 
-use crate::directory::dir::Dir;
-use crate::format::manifest::{Manifest, SealedLog, part_mode};
-use crate::order::sequencer::{Sequencer, Word};
-use crate::reading::descriptors::Descriptors;
-use crate::reading::view::View;
+use crate::directory::Dir;
+use crate::format::{Manifest, SealedLog, part_mode};
+use crate::order::{Sequencer, Word};
+use crate::reading::{Descriptors, View};
 use aggio_base::Result;
 use std::time::Duration;
 

@@ -2,9 +2,8 @@
 //! the logs change it in turn; writes raise it at any time.
 
 use crate::errors::damaged;
-use crate::order::sequencer::{Sequencer, Word};
-use crate::reading::reader::Reader;
-use crate::reading::shared_state::Shared;
+use crate::order::{Sequencer, Word};
+use crate::reading::{Reader, Shared};
 use aggio_base::Result;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};

@@ -4,11 +4,10 @@
 mod mapped;
 mod size;
 
-use crate::format::frame::{FILE_END, Kind, Strip};
-use crate::format::manifest::Manifest;
-use crate::log::writer_log::{Log, Words};
-use crate::order::sequencer::{Sequencer, Taken, Word};
-use crate::reading::shared_state::Shared;
+use crate::format::{FILE_END, Kind, Manifest, Strip};
+use crate::log::{Log, Words};
+use crate::order::{Sequencer, Taken, Word};
+use crate::reading::Shared;
 use crate::writing::mapped_pages::MappedPages;
 use crate::writing::seal;
 use crate::writing::shared_size::{Changes, SharedSize};

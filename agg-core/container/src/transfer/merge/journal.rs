@@ -5,16 +5,13 @@
 //! hashed with a key that is written nowhere else; a later run finds the directory by that. A copy
 //! to the same name of any other container or state is of no use and is removed.
 
-use crate::directory::dir::Dir;
-use crate::directory::system::random;
+use crate::directory::{Dir, random};
 use crate::errors::failed;
-use crate::file::attributes::parts;
-use crate::file::container::Container;
-use crate::file::names::is_hidden;
-use crate::format::manifest::Manifest;
+use crate::file::{Container, is_hidden, parts};
+use crate::format::Manifest;
 use crate::output::{Unfinished, fresh_name, parent_of, rename_new};
-use crate::reading::reader::Reader;
-use crate::repair::copy_folder::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
+use crate::reading::Reader;
+use crate::repair::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
 use crate::transfer::merge::windows::WINDOW;
 use aggio_base::checksum::{crc32c, crc32c_append};
 use aggio_base::keyed::{Key, digest};

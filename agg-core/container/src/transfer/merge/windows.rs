@@ -1,6 +1,6 @@
 //! The windows of a container, given to several threads.
 
-use crate::reading::reader::Reader;
+use crate::reading::Reader;
 use crate::transfer::merge::Merge;
 use aggio_base::{Extent, Result};
 use aggio_comm::workers::together;

@@ -2,13 +2,11 @@
 //! page, so that programs can map them there, and from then on all writers change them in place. A
 //! page keeps its place as long as anybody writes, also when the file is cut and grows again.
 
-use crate::directory::part_names::log_name;
 use crate::errors::failed;
-use crate::format::frame::{Kind, Strip};
-use crate::log::writer_log::{Log, Words};
-use crate::order::sequencer::Word;
-use crate::reading::placement::Placed;
-use crate::reading::reader::{Reader, Segment};
+use crate::format::{Kind, Strip};
+use crate::log::{Log, Words};
+use crate::order::Word;
+use crate::reading::{Placed, Reader, Segment};
 use crate::writing::writer::{Frame, Writer};
 use aggio_base::{Error, ErrorClass, Extent, Result};
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! Changes of the size by a writer.
 
 use super::{Writer, possible};
-use crate::format::frame::Kind;
-use crate::log::writer_log::Log;
-use crate::order::sequencer::Word;
+use crate::format::Kind;
+use crate::log::Log;
+use crate::order::Word;
 use aggio_base::{Extent, Result};
 use std::sync::atomic::{Ordering, fence};
 

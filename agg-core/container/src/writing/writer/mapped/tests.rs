@@ -1,5 +1,6 @@
 //! Stores to memory, writes and changes of the size by several writers, against a plain vector.
 
+use crate::directory::log_name;
 use crate::file::container::Container;
 use crate::format::manifest::is_container;
 use crate::repair::check::check;
