@@ -18,6 +18,15 @@ pub(crate) fn at(error: Error, path: &Path) -> Error {
     error.with_path(&path.display().to_string())
 }
 
+/// An error of this class, with the error number of the call that it stands for.
+pub(crate) fn refused(
+    (class, errno): (ErrorClass, i32),
+    path: &Path,
+    words: impl Into<String>,
+) -> Error {
+    at(Error::new(class, words).with_errno(errno), path)
+}
+
 /// The error for damaged content of the file `path`.
 pub(crate) fn damaged_at(path: &Path, words: impl Into<String>) -> Error {
     at(damaged(words), path)

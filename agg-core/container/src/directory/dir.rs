@@ -7,7 +7,7 @@ use crate::directory::fd_range;
 use crate::directory::part_names::log_id;
 use crate::directory::staged_log::StagedLog;
 use crate::directory::system::{c_name, c_path, open_at, stat_at};
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed};
 use aggio_base::Result;
 use aggio_base::caches;
 use std::ffi::OsStr;
@@ -97,7 +97,7 @@ impl Dir {
         };
         let facts = file.metadata().map_err(|error| failed("fstat", &error, &path))?;
         if !facts.is_file() {
-            return Err(damaged("it is not a regular file").with_path(&path.display().to_string()));
+            return Err(damaged_at(&path, "it is not a regular file"));
         }
         if facts.nlink() > 1 {
             self.refuse_foreign_link(&facts, &path)?;
@@ -134,7 +134,7 @@ impl Dir {
             return Ok(());
         }
         let words = "it is a link to a file of somebody else";
-        Err(damaged(words).with_path(&path.display().to_string()))
+        Err(damaged_at(path, words))
     }
 
     /// Whether this computer may keep parts as they were before another one changed them.
@@ -208,7 +208,7 @@ impl Dir {
                 // The container may have been copied with its links: the bytes of this log are not
                 // here.
                 let words = "it is a link that leads to no log of this container";
-                Err(damaged(words).with_path(&self.path_of(name).display().to_string()))
+                Err(damaged_at(&self.path_of(name), words))
             }
             _ => Ok(None),
         }

@@ -1,7 +1,7 @@
 //! Reads files with holes. An untrusted length costs nothing where no bytes are stored.
 
 use crate::errors::failed;
-use aggio_base::Result;
+use aggio_base::{Result, os};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,26 +14,18 @@ const CHUNK: usize = 1 << 20;
 /// The first byte of `file` from `at` on that is stored; `None` if there are only holes. A file
 /// system that cannot tell stores everything.
 pub(crate) fn next_data(file: &File, path: &Path, at: u64) -> Result<Option<u64>> {
-    seek(file, path, at, libc::SEEK_DATA)
-}
-
-/// The first byte of `file` from `at` on that is in a hole, which the end of the file counts as.
-fn next_hole(file: &File, path: &Path, at: u64) -> Result<Option<u64>> {
-    seek(file, path, at, libc::SEEK_HOLE)
-}
-
-fn seek(file: &File, path: &Path, at: u64, what: libc::c_int) -> Result<Option<u64>> {
-    // SAFETY: the descriptor is open; only its offset changes, which nobody uses.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, what) };
-    if found >= 0 {
-        return Ok(Some(found as u64));
+    match os::next_data(file.as_raw_fd(), at) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Some(at)),
+        found => found.map_err(|error| failed("lseek", &error, path)),
     }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::ENXIO) => Ok(None),
-        Some(libc::EINVAL) if what == libc::SEEK_DATA => Ok(Some(at)),
-        Some(libc::EINVAL) => Ok(None),
-        _ => Err(failed("lseek", &error, path)),
+}
+
+/// The first byte of `file` from `at` on that is in a hole, which the end of the file counts as;
+/// `None` if the file system cannot tell.
+fn next_hole(file: &File, path: &Path, at: u64) -> Result<Option<u64>> {
+    match os::next_hole(file.as_raw_fd(), at) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        found => found.map_err(|error| failed("lseek", &error, path)),
     }
 }
 

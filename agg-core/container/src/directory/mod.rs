@@ -17,5 +17,5 @@ pub use part_names::MANIFEST;
 pub(crate) use part_names::{ORDER, log_id, log_name};
 pub(crate) use removal::{remove_open, remove_tree};
 pub(crate) use staged_log::{Stage, StagedLog, drain_all};
-pub(crate) use system::{c_path, random};
-pub(crate) use vectors::advance;
+pub(crate) use system::{c_path, random, user};
+pub(crate) use vectors::complete;

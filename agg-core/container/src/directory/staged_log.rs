@@ -9,7 +9,7 @@ use crate::directory::dir::Dir;
 use crate::directory::liveness;
 use crate::directory::part_names::{log_id, log_name};
 use crate::directory::system::{c_name, c_path, open_at, random, stat_at};
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed, refused};
 use aggio_base::{Error, ErrorClass, Result, os};
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, Permissions};
@@ -127,8 +127,9 @@ impl<'a> StagedLog<'a> {
         let is_file = facts.st_mode & libc::S_IFMT == libc::S_IFREG;
         match is_file && facts.st_nlink == 1 && is_own {
             true => Ok(()),
-            false => Err(damaged("the file behind it is no log of this container")
-                .with_path(&self.link().display().to_string())),
+            false => {
+                Err(damaged_at(&self.link(), "the file behind it is no log of this container"))
+            }
         }
     }
 
@@ -206,9 +207,7 @@ impl<'a> StagedLog<'a> {
     /// The error for a log that somebody writes.
     fn used(&self) -> Error {
         let words = "somebody writes this log, which waits in a directory of the node";
-        Error::new(ErrorClass::FileInUse, words)
-            .with_errno(libc::EBUSY)
-            .with_path(&self.link().display().to_string())
+        refused((ErrorClass::FileInUse, libc::EBUSY), &self.link(), words)
     }
 
     /// The error for a log that waits where it cannot be found.
@@ -217,7 +216,7 @@ impl<'a> StagedLog<'a> {
             "the bytes of this log wait in {}, which is not on this node or was removed",
             self.path.display()
         );
-        damaged(words).with_path(&self.link().display().to_string())
+        damaged_at(&self.link(), words)
     }
 }
 

@@ -65,3 +65,9 @@ pub(crate) fn stat_at(dir: &File, name: &CStr) -> io::Result<libc::stat> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// The user with whose rights this process acts.
+pub(crate) fn user() -> u32 {
+    // SAFETY: the call only returns a number of the process.
+    unsafe { libc::geteuid() }
+}

@@ -1,12 +1,13 @@
 //! The attributes of a logical file, as `stat` reports them, and changes of them.
 
+use crate::directory::user;
 use crate::directory::{Dir, MANIFEST, c_path, log_id, log_name};
-use crate::errors::failed;
+use crate::errors::{failed, refused};
 use crate::file::container::Container;
 use crate::format::{Manifest, dir_mode, part_mode};
 use crate::order::Sequencer;
 use crate::reading::Reader;
-use aggio_base::{Error, ErrorClass, Result};
+use aggio_base::{ErrorClass, Result};
 use std::fs::{self, File, FileTimes};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -73,8 +74,8 @@ impl Attributes {
 
 impl Permissions {
     fn allows(self, wanted: u32) -> bool {
-        // SAFETY: these calls only return numbers of the process.
-        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        // SAFETY: the call only returns a number of the process.
+        let (uid, gid) = (user(), unsafe { libc::getegid() });
         if uid == 0 {
             return wanted & 1 == 0 || self.mode & 0o111 != 0;
         }
@@ -89,8 +90,7 @@ impl Permissions {
     }
 
     fn allows_by(self, wanted: u32, part: &Path) -> bool {
-        // SAFETY: asks for a number.
-        let uid = unsafe { libc::geteuid() };
+        let uid = user();
         if uid == 0 || uid == self.uid {
             return self.allows(wanted);
         }
@@ -182,8 +182,7 @@ impl Container {
             return Ok(());
         }
         let words = format!("mode {:o} does not let this process write", known.mode);
-        let path = dir.path().display().to_string();
-        Err(Error::new(ErrorClass::Access, words).with_errno(libc::EACCES).with_path(&path))
+        Err(refused((ErrorClass::Access, libc::EACCES), dir.path(), words))
     }
 
     /// As [`Container::attributes`], with a function that returns the size of a container that is
@@ -315,8 +314,7 @@ impl Container {
     ///
     /// If there are such bits and the manifest cannot be replaced.
     pub(crate) fn drop_set_ids_before_a_write(&self) -> Result<()> {
-        // SAFETY: asks for a number.
-        if unsafe { libc::geteuid() } == 0 {
+        if user() == 0 {
             return Ok(());
         }
         self.drop_set_ids().map(drop)

@@ -1,7 +1,7 @@
 //! Opens and makes containers.
 
 use crate::directory::{Dir, Stage, drain_all, remove_open, remove_tree};
-use crate::errors::failed;
+use crate::errors::{failed, refused};
 use crate::file::names;
 use crate::format::{Manifest, begins, dir_mode, is_container, part_mode};
 use crate::order::{Hold, hold};
@@ -173,7 +173,7 @@ impl Container {
 
     /// The current path of the container, even if it was renamed.
     pub fn path_now(&self) -> Option<PathBuf> {
-        hold::path_now(self.shared.dir.file())
+        self.shared.dir.told_path()
     }
 
     /// Releases a hold. The last process to do so removes a container that has lost its name.
@@ -204,9 +204,7 @@ pub fn drain(path: &Path) -> Result<usize> {
 
 fn no_container(path: &Path) -> Error {
     let words = "it is not a container: there is no manifest in it";
-    Error::new(ErrorClass::BadFile, words)
-        .with_errno(libc::EINVAL)
-        .with_path(&path.display().to_string())
+    refused((ErrorClass::BadFile, libc::EINVAL), path, words)
 }
 
 /// A container that was there.

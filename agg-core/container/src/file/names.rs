@@ -1,7 +1,7 @@
 //! Containers by their names: removing and renaming them as files are.
 
 use crate::directory::{Dir, random, remove_open, remove_tree};
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed};
 use crate::format::is_container;
 use crate::order::hold;
 use crate::output;
@@ -105,7 +105,7 @@ pub(crate) fn removed_beside(path: &Path) -> Result<PathBuf> {
 pub fn remove(path: &Path) -> Result<()> {
     let dir = Dir::open(path)?;
     if !is_container(path) {
-        return Err(damaged("it is not a container").with_path(&path.display().to_string()));
+        return Err(damaged_at(path, "it is not a container"));
     }
     hide(&dir, path)?;
     hold::unless_needed(&dir, || remove_open(&dir)).map(drop)

@@ -3,8 +3,8 @@
 use crate::directory::ORDER;
 use crate::file::container::Container;
 use crate::order::Sequencer;
+use crate::output::is_same;
 use aggio_base::Result;
-use std::os::unix::fs::MetadataExt;
 
 /// While it exists, the container does not become a set of files.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl Container {
 
     /// Whether its path leads to it still.
     fn has_its_name(&self) -> bool {
-        let number = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
-        let own = self.shared.dir.file().metadata().map(number);
-        self.path().symlink_metadata().map(number).is_ok_and(|now| own.is_ok_and(|own| own == now))
+        let own = self.shared.dir.file().metadata();
+        let now = self.path().symlink_metadata();
+        now.is_ok_and(|now| own.is_ok_and(|own| is_same(&own, &now)))
     }
 }

@@ -2,7 +2,7 @@
 //! it was sealed. It is replaced as a whole, so a reader finds the old one or the new one.
 
 use crate::directory::{Dir, MANIFEST, log_id, log_name, random};
-use crate::errors::{damaged, failed};
+use crate::errors::{at, damaged, damaged_at, failed};
 use aggio_base::Result;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -125,12 +125,11 @@ impl Manifest {
         let file = dir.part(MANIFEST, false)?;
         let length = file.metadata().map_err(|error| failed("fstat", &error, &path))?.len();
         if length > LONGEST {
-            return Err(damaged(format!("a manifest of {length} bytes is too long"))
-                .with_path(&path.display().to_string()));
+            return Err(damaged_at(&path, format!("a manifest of {length} bytes is too long")));
         }
         let mut bytes = vec![0; length as usize];
         file.read_exact_at(&mut bytes, 0).map_err(|error| failed("read", &error, &path))?;
-        Self::parse(&bytes).map_err(|error| error.with_path(&path.display().to_string()))
+        Self::parse(&bytes).map_err(|error| at(error, &path))
     }
 
     /// Makes this the manifest of `dir`: temporary file, `fsync`, `rename`, `fsync` of the

@@ -1,7 +1,7 @@
 //! The blocks of single pieces of an index: read from the file when they are needed, and kept as
 //! long as no other one takes their place in memory.
 
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed};
 use crate::format::{Run, fits, single, u32_at, u64_at};
 use crate::index::header::{BLOCK, SINGLE, SINGLES};
 use aggio_base::{Error, Extent, Result};
@@ -85,8 +85,7 @@ impl Blocks {
     /// The error for a block that is not as it should be.
     pub(crate) fn wrong(&self, number: u64, words: &str) -> Error {
         let place = self.place_of(number);
-        damaged(format!("the block at byte {place} of the index {words}"))
-            .with_path(&self.path.display().to_string())
+        damaged_at(&self.path, format!("the block at byte {place} of the index {words}"))
     }
 }
 

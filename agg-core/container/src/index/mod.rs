@@ -12,7 +12,7 @@ mod superseded_runs;
 pub(crate) use content::Content;
 pub(crate) use live_runs::{Events, Live};
 
-use crate::errors::damaged;
+use crate::errors::{at, damaged};
 use crate::format::{Event, FILE_END, Run, decode_runs, u32_at, u64_at};
 use crate::index::blocks::Blocks;
 use crate::index::header::{EVENT, FENCE, HEADER, Header};
@@ -48,8 +48,8 @@ impl Index {
         header_crc: u32,
         length_of: impl Fn(u64) -> Option<u64>,
     ) -> Result<Self> {
-        let at = path.display().to_string();
-        Self::read(file, path, header_crc, length_of).map_err(|error| error.with_path(&at))
+        let name = path.clone();
+        Self::read(file, path, header_crc, length_of).map_err(|error| at(error, &name))
     }
 
     fn read(

@@ -1,6 +1,6 @@
 //! Walks over the frames of a log, from any frame on to the first that is not intact.
 
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged, damaged_at, failed};
 use crate::format::{Event, Frame, HEADER, Kind, Lengths, MAGIC, Run, SHORT, single};
 use aggio_base::{Error, Result};
 use std::fs::File;
@@ -74,8 +74,8 @@ impl<'a> Scan<'a> {
             return Ok(Step::End);
         }
         let broken = |error: Error, place: u64, path: &Path| {
-            let words = damaged(format!("byte {place} of the log: {}", detail(&error)));
-            Ok(Step::Broken(words.with_path(&path.display().to_string())))
+            let words = format!("byte {place} of the log: {}", detail(&error));
+            Ok(Step::Broken(damaged_at(path, words)))
         };
         match self.frame()? {
             Ok(frame) => {

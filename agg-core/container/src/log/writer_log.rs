@@ -1,8 +1,8 @@
 //! A writer's own log: frames are appended with one request each, and a frame that could not be
 //! stored as a whole is taken back.
 
-use crate::directory::{Dir, Stage, StagedLog, advance, liveness, log_name, random};
-use crate::errors::failed;
+use crate::directory::{Dir, Stage, StagedLog, complete, liveness, log_name, random};
+use crate::errors::{damaged_at, failed};
 use crate::format::{Frame, HEADER, Kind, Manifest, NO_DATA_CRC, RUN, SHORT, Strip, part_mode};
 use crate::log::summary::Summary;
 use aggio_base::{Error, Extent, Result};
@@ -10,9 +10,6 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
-
-/// Vectors of one request, as the kernel limits them.
-const VECTORS: usize = 1024;
 
 /// The log, which exists from the first frame on.
 #[derive(Debug)]
@@ -239,8 +236,7 @@ impl Open {
         let name = log_name(self.id);
         let drained = StagedLog::drain(dir, &name, |_| true)?;
         // Somebody has taken the link away.
-        let lost = || crate::errors::damaged("it does not wait any more where it did");
-        let lost = || lost().with_path(&dir.path_of(&name).display().to_string());
+        let lost = || damaged_at(&dir.path_of(&name), "it does not wait any more where it did");
         self.file = drained.ok_or_else(lost)?;
         self.waits = None;
         Ok(())
@@ -334,25 +330,10 @@ fn write(file: &File, place: u64, head: &[u8], data: &[&[u8]]) -> io::Result<()>
     write_vectors(file, place, &mut vectors)
 }
 
-fn write_vectors(file: &File, mut place: u64, vectors: &mut [libc::iovec]) -> io::Result<()> {
-    let mut rest = advance(vectors, 0);
-    while !rest.is_empty() {
-        let (count, offset) = (rest.len().min(VECTORS) as libc::c_int, place as libc::off_t);
+fn write_vectors(file: &File, place: u64, vectors: &mut [libc::iovec]) -> io::Result<()> {
+    let written = complete(vectors, place, |rest, place| {
         // SAFETY: every vector is a slice that the caller borrows; the kernel only reads them.
-        let n = unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr(), count, offset) };
-        match n {
-            0 => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
-            n if n > 0 => {
-                place += n as u64;
-                rest = advance(rest, n as usize);
-            }
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
-    }
-    Ok(())
+        unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr(), rest.len() as libc::c_int, place) }
+    });
+    if written? { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSPC)) }
 }

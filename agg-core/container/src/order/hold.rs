@@ -6,7 +6,6 @@ use crate::order::sequencer::Sequencer;
 use aggio_base::log::Level;
 use aggio_base::{Error, Result, log};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 /// Keeps the parts of the container as long as it exists in any process that inherited it.
@@ -95,7 +94,7 @@ pub(crate) fn unless_needed(dir: &Dir, remove: impl FnOnce() -> Result<()>) -> R
         Need::Some => Ok(false),
         Need::None(_until_it_is_gone) => remove().map(|()| true),
         Need::Unknown(error) => {
-            let path = path_now(dir.file()).unwrap_or_else(|| dir.path().into());
+            let path = dir.path_now();
             let path = path.display();
             log!(Level::Warn, "{path} stays: whether somebody needs it, nobody knows: {error}");
             Ok(false)
@@ -105,11 +104,6 @@ pub(crate) fn unless_needed(dir: &Dir, remove: impl FnOnce() -> Result<()>) -> R
 
 fn gone(dir: &Dir) -> Error {
     crate::errors::failed("open", &std::io::Error::from_raw_os_error(libc::ENOENT), dir.path())
-}
-
-/// Where an open directory is now.
-pub(crate) fn path_now(file: &File) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }
 
 #[cfg(test)]

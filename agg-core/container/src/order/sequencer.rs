@@ -3,13 +3,13 @@
 
 use crate::directory::{Dir, ORDER};
 use crate::errors::failed;
-use aggio_base::Result;
+use aggio_base::os::{self, Mapping};
+use aggio_base::{Extent, Result};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The words of the file.
@@ -73,41 +73,23 @@ pub(crate) struct Taken {
 pub(crate) struct Sequencer {
     file: File,
     path: PathBuf,
-    mapping: Option<Mapping>,
+    mapping: Option<Words>,
 }
 
 /// The mapped words.
 #[derive(Debug)]
-struct Mapping(NonNull<AtomicU64>);
+struct Words(Mapping);
 
-// SAFETY: the words are atomic and stay mapped as long as the value lives.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(file: &File) -> io::Result<Self> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let address = unsafe {
-            libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, file.as_raw_fd(), 0)
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        NonNull::new(address.cast()).map(Self).ok_or_else(io::Error::last_os_error)
+impl Words {
+    fn map(file: &File) -> io::Result<Self> {
+        Mapping::new(file.as_raw_fd(), Extent::new(0, BYTES as u64), true).map(Self)
     }
 
     fn word(&self, word: Word) -> &AtomicU64 {
-        // SAFETY: the mapping has BYTES bytes, is aligned to a page and lives as long as `self`.
-        unsafe { &*self.0.as_ptr().add(word as usize) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nothing refers to it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
+        let word = self.0.place(word as u64 * 8).cast_const().cast::<AtomicU64>();
+        // SAFETY: the mapping has BYTES bytes, is aligned to a page and lives as long as `self`;
+        // all accesses in this process are atomic.
+        unsafe { &*word }
     }
 }
 
@@ -129,7 +111,7 @@ impl Sequencer {
         if file.metadata().map_err(|error| fail("fstat", error))?.len() < BYTES as u64 {
             file.set_len(BYTES as u64).map_err(|error| fail("ftruncate", error))?;
         }
-        let mapping = if map { Mapping::new(&file).ok() } else { None };
+        let mapping = if map { Words::map(&file).ok() } else { None };
         Ok(Self { file, path, mapping })
     }
 
@@ -138,7 +120,7 @@ impl Sequencer {
         let file = dir.part(ORDER, true)?;
         let path = dir.path_of(ORDER);
         let len = file.metadata().map_err(|error| failed("fstat", &error, &path))?.len();
-        let mapping = Mapping::new(&file).ok().filter(|_| len >= BYTES as u64);
+        let mapping = Words::map(&file).ok().filter(|_| len >= BYTES as u64);
         Ok(Self { file, path, mapping })
     }
 
@@ -158,12 +140,8 @@ impl Sequencer {
     }
 
     fn is_locked(&self, byte: Byte) -> Result<bool> {
-        let mut lock = description(libc::F_WRLCK, byte);
-        // SAFETY: the command takes a pointer to a `flock`, which it changes.
-        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } != 0 {
-            return Err(self.fail("fcntl(F_OFD_GETLK)", &io::Error::last_os_error()));
-        }
-        Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+        let free = os::ofd_would_lock(self.file.as_raw_fd(), libc::F_WRLCK, byte as i64, 1);
+        free.map(|free| !free).map_err(|error| self.fail("fcntl(F_OFD_GETLK)", &error))
     }
 
     /// Whether this description keeps `Size` and `Done`.
@@ -333,34 +311,19 @@ impl Sequencer {
 
     /// Changes a lock; `false` if it did not want to wait and had to.
     fn lock(&self, kind: libc::c_int, byte: Byte, wait: bool) -> Result<bool> {
-        let lock = description(kind, byte);
         let command = if wait { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
-        loop {
-            // SAFETY: the command takes a pointer to a `flock`.
-            if unsafe { libc::fcntl(self.file.as_raw_fd(), command, &lock) } == 0 {
-                return Ok(true);
-            }
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                Some(libc::EINTR) => {}
-                Some(libc::EAGAIN | libc::EACCES) if !wait => return Ok(false),
-                _ => return Err(self.fail("fcntl(F_OFD_SETLK)", &error)),
-            }
+        match os::ofd_lock(self.file.as_raw_fd(), command, kind, byte as i64, 1) {
+            Ok(()) => Ok(true),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EACCES) if !wait => Ok(false),
+                _ => Err(self.fail("fcntl(F_OFD_SETLK)", &error)),
+            },
         }
     }
 
     fn fail(&self, call: &str, error: &io::Error) -> aggio_base::Error {
         failed(call, error, &self.path)
     }
-}
-
-fn description(kind: libc::c_int, byte: Byte) -> libc::flock {
-    // SAFETY: all-zero bytes are a valid `flock`, which is plain numbers.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    (lock.l_start, lock.l_len) = (byte as libc::off_t, 1);
-    lock
 }
 
 /// A lock that ends with the value.

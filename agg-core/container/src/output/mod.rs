@@ -171,7 +171,8 @@ fn lock(file: &File) -> bool {
     try_lock(file).is_ok()
 }
 
-fn try_lock(file: &File) -> io::Result<()> {
+/// Locks a file unless another process has it locked.
+pub(crate) fn try_lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
         0 => Ok(()),

@@ -2,7 +2,7 @@
 //! are damage, never zeros.
 
 use crate::directory::{Dir, log_name};
-use crate::errors::damaged;
+use crate::errors::damaged_at;
 use crate::format::{Manifest, SealedLog};
 use aggio_base::{Error, Result};
 
@@ -39,6 +39,6 @@ fn lacking(dir: &Dir, log: &SealedLog, there: Option<u64>) -> Error {
         None => format!("this log of {} bytes is missing", log.length),
         Some(there) => format!("bytes {there}..{} of this log are missing", log.length),
     };
-    let path = dir.path_of(&log_name(log.id)).display().to_string();
-    damaged(format!("{words}, which the manifest names; `aggio fsck` tells more")).with_path(&path)
+    let words = format!("{words}, which the manifest names; `aggio fsck` tells more");
+    damaged_at(&dir.path_of(&log_name(log.id)), words)
 }

@@ -2,7 +2,7 @@
 //! that the process may have.
 
 use crate::directory::{Dir, StagedLog, log_name};
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed};
 use crate::format::{HEADER, frame};
 use aggio_base::{Error, Result};
 use std::collections::HashMap;
@@ -109,15 +109,14 @@ fn owned(file: &File, dir: &Dir, id: u64) -> Result<()> {
     let Some(own) = begins.then(|| frame::owner(&header)).flatten().filter(|own| *own != id) else {
         return Ok(());
     };
-    let path = dir.path_of(&log_name(id)).display().to_string();
     let words = format!("the log of this name has the frames of {}", log_name(own));
-    Err(damaged(words).with_path(&path))
+    Err(damaged_at(&dir.path_of(&log_name(id)), words))
 }
 
 /// The error for a log that has fewer bytes than it should.
 pub(crate) fn too_short(dir: &Dir, id: u64, place: u64) -> Error {
     let words = format!("the log ends before byte {place}, where the index says data is");
-    damaged(words).with_path(&dir.path_of(&log_name(id)).display().to_string())
+    damaged_at(&dir.path_of(&log_name(id)), words)
 }
 
 /// The error of a read from a log.

@@ -1,7 +1,7 @@
 //! Reads many parts of logs with few requests: sorted by place, and one request for parts that lie
 //! close together, frame headers between them included.
 
-use crate::directory::{Dir, advance};
+use crate::directory::{Dir, complete};
 use crate::format::{HEADER, RUN, SHORT};
 use crate::reading::descriptors::{Descriptors, read_failed, too_short};
 use crate::reading::resolution::NO_FRAME;
@@ -119,26 +119,15 @@ fn read_group(dir: &Dir, file: &File, group: &mut [Wanted<'_>]) -> Result<()> {
         vectors.push(libc::iovec { iov_base, iov_len });
         end = part.place + part.into.len() as u64;
     }
-    let mut place = first;
-    let mut rest = &mut vectors[..];
-    while place < end {
-        let (count, offset) = (rest.len() as libc::c_int, place as libc::off_t);
+    let read = complete(&mut vectors, first, |rest, place| {
+        let count = rest.len() as libc::c_int;
         // SAFETY: every vector is a part of the caller's buffers or headers, which are borrowed, or
         // `unused`.
-        let n = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, offset) };
-        match n {
-            0 => return Err(too_short(dir, id, end)),
-            n if n > 0 => {
-                place += n as u64;
-                rest = advance(rest, n as usize);
-            }
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(read_failed(dir, id, &error));
-                }
-            }
-        }
+        unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr(), count, place) }
+    });
+    match read {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(too_short(dir, id, end)),
+        Err(error) => Err(read_failed(dir, id, &error)),
     }
-    Ok(())
 }

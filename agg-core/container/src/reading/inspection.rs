@@ -5,7 +5,7 @@ use crate::format::{FILE_END, Frame, HEADER, Manifest, checksum, u32_at, u64_at}
 use crate::index::Index;
 use crate::index::header::HEADER as INDEX_HEADER;
 use crate::log::summary;
-use aggio_base::{Extent, Result};
+use aggio_base::{Extent, Result, os};
 use std::fs::File;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
@@ -100,11 +100,7 @@ pub fn index(bytes: &[u8]) -> Result<Pieces> {
 
 /// A file without a name that has these bytes.
 fn in_memory(bytes: &[u8], path: &Path) -> Result<File> {
-    // SAFETY: the name ends with a zero byte.
-    let fd = unsafe { libc::memfd_create(c"index".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(failed("memfd_create", &std::io::Error::last_os_error(), path));
-    }
+    let fd = os::memory_file(c"index").map_err(|error| failed("memfd_create", &error, path))?;
     // SAFETY: the descriptor is new and nobody else's.
     let file = unsafe { File::from_raw_fd(fd) };
     file.write_all_at(bytes, 0).map_err(|error| failed("pwrite", &error, path))?;

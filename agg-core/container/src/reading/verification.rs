@@ -3,7 +3,7 @@
 //! if requested.
 
 use crate::directory::{Dir, holes, log_name};
-use crate::errors::damaged;
+use crate::errors::damaged_at;
 use crate::format::{FILE_END, HEADER, Head, SHORT};
 use crate::reading::descriptors::{Descriptors, read_failed};
 use crate::reading::gathered_reads::Wanted;
@@ -218,12 +218,12 @@ impl Logs<'_> {
 
     fn no_frame(&self, id: u64, frame: u64) -> Error {
         let words = format!("no frame begins at byte {frame}, where the data that is read has its");
-        damaged(words).with_path(&self.dir.path_of(&log_name(id)).display().to_string())
+        damaged_at(&self.dir.path_of(&log_name(id)), words)
     }
 
     fn wrong(&self, id: u64, head: &Head) -> Error {
         let (start, end) = (head.data, head.data.saturating_add(head.data_len).min(FILE_END));
         let words = format!("the checksum of bytes {start}..{end} of this log is wrong");
-        damaged(words).with_path(&self.dir.path_of(&log_name(id)).display().to_string())
+        damaged_at(&self.dir.path_of(&log_name(id)), words)
     }
 }

@@ -2,7 +2,7 @@
 //! the frames of the logs.
 
 use crate::directory::{Dir, liveness, log_name};
-use crate::errors::{damaged, failed};
+use crate::errors::{at, damaged_at, failed};
 use crate::format::{Frame, Kind, Manifest, Run, SHORT};
 use crate::index::{Content, Events, Index, Live};
 use crate::log::{Meaning, Scan, Step, Told, meaning, search, summary, tail};
@@ -177,7 +177,7 @@ impl View {
                         && (scan.place() > sealed || !told.is_as_sealed(frames, crc))
                     {
                         let words = "it has other frames than when it was sealed";
-                        return Err(damaged(words).with_path(&path.display().to_string()));
+                        return Err(damaged_at(&path, words));
                     }
                     self.stale |= frame.seq < oldest && frame.kind.is_change();
                     self.next_seq = self.next_seq.max(frame.last_seq + 1);
@@ -200,11 +200,9 @@ impl View {
             }
         }
         if scan.place() < sealed {
-            return Err(damaged(format!(
-                "the log ends at byte {}, but had {sealed} bytes when it was complete",
-                scan.place()
-            ))
-            .with_path(&path.display().to_string()));
+            let end = scan.place();
+            let words = format!("the log ends at byte {end}, but had {sealed} bytes when complete");
+            return Err(damaged_at(&path, words));
         }
         let new = LogState { id: state.id, scanned: scan.place(), frames, crc, length };
         self.logs[log as usize] = new;
@@ -296,10 +294,9 @@ impl View {
             .get(dir, id)?
             .read_exact_at(&mut header, place)
             .map_err(|error| failed("pread", &error, &path))?;
-        let at = path.display().to_string();
-        let frame = Frame::decode(&header).map_err(|error| error.with_path(&at))?;
+        let frame = Frame::decode(&header).map_err(|error| at(error, &path))?;
         if (frame.log, frame.place) != (id, place) {
-            return Err(damaged(format!("no frame begins at byte {place}")).with_path(&at));
+            return Err(damaged_at(&path, format!("no frame begins at byte {place}")));
         }
         Ok(frame.seq)
     }

@@ -1,6 +1,7 @@
 //! Checking a container, and bringing it back into order.
 
 use crate::directory::{Dir, MANIFEST, ORDER, drain_all, log_name};
+use crate::errors::refused;
 use crate::format::{Manifest, Run};
 use crate::index::Index;
 use crate::order::Sequencer;
@@ -10,7 +11,7 @@ use crate::repair::findings::{Check, Findings, Severity};
 use crate::repair::losses::lost_by_indexes;
 use crate::repair::rebuilding::repair;
 use crate::repair::remains::{Remain, kind};
-use aggio_base::{Error, ErrorClass, Result};
+use aggio_base::{ErrorClass, Result};
 use std::path::Path;
 
 /// Checks the container at `path`.
@@ -24,8 +25,7 @@ pub fn check(path: &Path, how: &Check) -> Result<Findings> {
     let names = dir.names()?;
     if !names.iter().any(|name| name == MANIFEST) && dir.logs()?.is_empty() {
         let words = "it is not a container: there is neither a manifest nor a log in it";
-        let error = Error::new(ErrorClass::BadFile, words).with_errno(libc::EINVAL);
-        return Err(error.with_path(&path.display().to_string()));
+        return Err(refused((ErrorClass::BadFile, libc::EINVAL), path, words));
     }
     if how.repair || how.salvage {
         // A repair needs all logs in the container.

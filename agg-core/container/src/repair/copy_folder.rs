@@ -2,12 +2,11 @@
 //! interrupted at its start.
 
 use crate::directory::Dir;
+use crate::directory::user;
 use crate::errors::failed;
-use crate::output::Cleared;
+use crate::output::{Cleared, try_lock};
 use aggio_base::Result;
 use std::fs::{File, Metadata};
-use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 /// The copy.
@@ -17,8 +16,7 @@ pub(crate) const JOURNAL: &str = "journal";
 
 /// Whether something is of this user.
 pub(crate) fn is_own(facts: &Metadata) -> bool {
-    // SAFETY: asks for a number.
-    facts.uid() == unsafe { libc::geteuid() }
+    facts.uid() == user()
 }
 
 /// Whether a file is of this user, and has one name.
@@ -29,17 +27,8 @@ pub(crate) fn is_only_own(file: &File) -> bool {
 /// Locks the journal. Returns `None` if another process works on the copy, or has finished it and
 /// removed the journal.
 pub(crate) fn locked(file: File) -> Option<File> {
-    lock(&file).ok()?;
+    try_lock(&file).ok()?;
     is_only_own(&file).then_some(file)
-}
-
-/// Takes the lock that marks the copy as in progress, unless another process has it.
-pub(crate) fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 /// Removes the directory of a copy.
@@ -73,7 +62,7 @@ mod tests {
         let dir = Dir::open(&path).unwrap();
         let journal = dir.new_part(JOURNAL, 0o600).unwrap();
         dir.new_part(DATA, 0o600).unwrap();
-        lock(&journal).unwrap();
+        try_lock(&journal).unwrap();
         assert!(matches!(clear(&dir), Ok(Some(Cleared::Needed))));
         drop(journal);
         std::fs::write(path.join("notes"), "of a user").unwrap();

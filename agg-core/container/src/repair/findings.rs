@@ -1,6 +1,6 @@
 //! Options and results of a check.
 
-use crate::errors::damaged;
+use crate::errors::damaged_at;
 use aggio_base::Result;
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl Findings {
         }
         let place = worst.place.map_or(String::new(), |place| format!(" at byte {place}"));
         let words = format!("{}{place}: {}", worst.part, worst.words);
-        Err(damaged(words).with_path(&path.display().to_string()))
+        Err(damaged_at(path, words))
     }
 
     pub(crate) fn add(

@@ -10,7 +10,7 @@ mod recovery;
 pub(crate) mod remains;
 
 pub use check::check;
-pub(crate) use copy_folder::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
+pub(crate) use copy_folder::{DATA, JOURNAL, is_only_own, is_own, locked, remove};
 pub(crate) use examination::examine;
 pub use findings::{Check, Findings, Problem, Severity};
 pub use recovery::{Recovered, recover};

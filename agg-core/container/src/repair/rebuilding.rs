@@ -2,7 +2,7 @@
 //! is kept under another name.
 
 use crate::directory::{Bytes, Dir, MANIFEST, ORDER, holes, log_name, random};
-use crate::errors::failed;
+use crate::errors::{failed, refused};
 use crate::format::{Frame, Kind, Manifest, NO_DATA_CRC, SealedLog, Strip};
 use crate::log::{Log, Words};
 use crate::order::Sequencer;
@@ -11,7 +11,7 @@ use crate::repair::findings::Check;
 use crate::repair::losses::lost_by_indexes;
 use crate::repair::remains::{Remain, kind};
 use crate::writing::seal_anew;
-use aggio_base::{Error, ErrorClass, Result};
+use aggio_base::{ErrorClass, Result};
 use std::fs::{File, Permissions};
 use std::io::copy;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -29,8 +29,7 @@ pub(crate) fn repair(dir: &Dir, logs: &[Examined], how: &Check) -> Result<Vec<St
     };
     if !order.be_alone()? {
         let words = "it cannot be repaired while somebody writes to it";
-        let error = Error::new(ErrorClass::FileInUse, words).with_errno(libc::EBUSY);
-        return Err(error.with_path(&dir.path().display().to_string()));
+        return Err(refused((ErrorClass::FileInUse, libc::EBUSY), dir.path(), words));
     }
     let repaired = rebuild(dir, &order, logs, how, &mut done);
     order.leave()?;

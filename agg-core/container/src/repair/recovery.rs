@@ -2,7 +2,7 @@
 //! never acknowledged, seals, and removes files that belong to nothing.
 
 use crate::directory::{Dir, drain_all, liveness, log_name};
-use crate::errors::failed;
+use crate::errors::{damaged_at, failed};
 use crate::file::Container;
 use crate::format::{Manifest, part_mode};
 use crate::log::{Scan, Step, Tail, Torn, detail, search, tail};
@@ -152,8 +152,7 @@ fn cut(dir: &Dir, id: u64) -> Result<Cut> {
 fn unclear(why: &Error, path: &Path) -> Error {
     let words = "a killed writer leaves no such end; `aggio fsck --repair` cuts it off and keeps \
                  the bytes, `--salvage` takes intact frames behind it";
-    crate::errors::damaged(format!("{}; {words}", detail(why)))
-        .with_path(&path.display().to_string())
+    damaged_at(path, format!("{}; {words}", detail(why)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! have no name of the user's, yet or any more.
 
 use crate::directory::{Dir, log_id};
-use crate::errors::failed;
+use crate::errors::{damaged_at, failed, refused};
 use crate::file::names;
 use crate::format::{Manifest, is_container};
 use crate::order::{Need, hold};
@@ -94,7 +94,7 @@ pub fn clear(path: &Path) -> Result<Cleared> {
     }
     if !is_container(path) && !has_only_parts(&dir)? {
         let words = "it has the name of what a killed process leaves, and holds something else";
-        return Err(crate::errors::damaged(words).with_path(&path.display().to_string()));
+        return Err(damaged_at(path, words));
     }
     match hold::need(&dir)? {
         Need::Some => Ok(Cleared::Needed),
@@ -109,8 +109,7 @@ pub fn clear(path: &Path) -> Result<Cleared> {
 fn unknown(error: &Error, path: &Path) -> Error {
     let words = format!("nobody knows whether somebody has it open, for its locks fail ({error})");
     let words = words + ": remove it yourself if nobody has";
-    let unknown = Error::new(ErrorClass::FileInUse, words).with_errno(error.errno());
-    unknown.with_path(&path.display().to_string())
+    refused((ErrorClass::FileInUse, error.errno()), path, words)
 }
 
 /// Whether `path` is a container, or the rest of one, that has lost its name, and not a directory

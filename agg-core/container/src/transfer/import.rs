@@ -4,12 +4,11 @@ use crate::directory::{fd_range, remove_tree};
 use crate::errors::failed;
 use crate::file::{Container, Create};
 use crate::order::Sequencer;
-use crate::output::{fresh_beside, rename_new};
+use crate::output::{fresh_beside, is_same, rename_new};
 use crate::writing::Writer;
 use aggio_base::{Extent, Result};
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::path::Path;
 
 /// Bytes that are copied at a time.
@@ -58,14 +57,13 @@ impl Turn {
     /// # Errors
     /// If the file cannot be opened.
     pub fn take(first: &Path) -> Result<Option<Turn>> {
-        let number = |facts: Metadata| (facts.dev(), facts.ino());
         let fail = |error| failed("open", &error, first);
         let file = File::options().read(true).write(true).open(first).map(fd_range::moved);
         let file = file.map_err(fail)?;
-        let own = file.metadata().map(number).map_err(fail)?;
+        let own = file.metadata().map_err(fail)?;
         let order = Sequencer::of(file, first.to_path_buf());
         let locked = order.lock_turn().is_ok();
-        if first.metadata().map(number).ok() != Some(own) {
+        if !first.metadata().is_ok_and(|now| is_same(&own, &now)) {
             return Ok(None);
         }
         Ok(Some(Turn { _order: locked.then_some(order) }))

@@ -5,7 +5,7 @@ mod journal;
 mod windows;
 
 use crate::directory::holes;
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged, damaged_at, failed};
 use crate::file::Container;
 use crate::output::{Output, Source, Unfinished, require_vacant};
 use crate::reading::{Reader, Verify};
@@ -239,8 +239,8 @@ fn compare(reader: &Reader, partial: &Partial<'_>, how: &Merge<'_>) -> Result<()
         if same(reader, partial, extent, buffer)? {
             return Ok(());
         }
-        let path = partial.output.path().display().to_string();
-        Err(damaged("the copy differs from the container").with_extent(extent).with_path(&path))
+        let words = "the copy differs from the container";
+        Err(damaged_at(partial.output.path(), words).with_extent(extent))
     })
 }
 

@@ -5,7 +5,8 @@
 //! they get their names beside it, and it is removed.
 
 use crate::directory::Dir;
-use crate::errors::failed;
+use crate::directory::user;
+use crate::errors::{at, failed, refused};
 use crate::file::{Container, drain, names};
 use crate::format::{Manifest, part_mode};
 use crate::order::Sequencer;
@@ -95,8 +96,7 @@ fn require_own(dir: &Dir, name: &str) -> Result<()> {
     let fail = |error: io::Error| failed("stat", &error, &dir.path_of(name));
     let owner = dir.file().metadata().map_err(fail)?.uid();
     let is_own = dir.stat(name)?.is_some_and(|found| {
-        // SAFETY: asks for a number.
-        let own = found.st_uid == owner || found.st_uid == unsafe { libc::geteuid() };
+        let own = found.st_uid == owner || found.st_uid == user();
         own && found.st_mode & libc::S_IFMT == libc::S_IFREG && found.st_nlink == 1
     });
     if is_own { Ok(()) } else { Err(fail(io::Error::other("somebody else has put it there"))) }
@@ -200,9 +200,7 @@ impl Recast {
             let to = self.path_of(recaster, part)?;
             if to.symlink_metadata().is_ok() && !recaster.is_part(&to) {
                 let words = "there is something else of this name";
-                return Err(Error::new(ErrorClass::FileExists, words)
-                    .with_errno(libc::EEXIST)
-                    .with_path(&to.display().to_string()));
+                return Err(refused((ErrorClass::FileExists, libc::EEXIST), &to, words));
             }
         }
         // The first file gets its name last, because it identifies the set.
@@ -245,14 +243,13 @@ impl Recast {
         let name = self.path.file_name().and_then(|name| name.to_str());
         let unnamed = || {
             let words = "a set of files needs a name that is text";
-            Error::new(ErrorClass::BadFile, words).with_path(&self.path.display().to_string())
+            at(Error::new(ErrorClass::BadFile, words), &self.path)
         };
         Ok(self.path.with_file_name(recaster.file_name(name.ok_or_else(unnamed)?, part)))
     }
 
     fn busy(&self) -> Error {
         let words = "somebody else has the container open";
-        let path = self.path.display().to_string();
-        Error::new(ErrorClass::FileInUse, words).with_errno(libc::EBUSY).with_path(&path)
+        refused((ErrorClass::FileInUse, libc::EBUSY), &self.path, words)
     }
 }

@@ -1,11 +1,11 @@
 //! An ordinary file becomes a container.
 
 use crate::directory::{holes, remove_tree};
-use crate::errors::{damaged, failed};
+use crate::errors::{damaged_at, failed, refused};
 use crate::file::{Container, Create};
 use crate::output::{Source, Unfinished, fresh_beside, kept_mode, rename_new, require_vacant};
 use crate::reading::Verify;
-use aggio_base::Result;
+use aggio_base::{ErrorClass, Result};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -39,9 +39,7 @@ pub fn split(from: &Path, to: &Path, how: &Split<'_>) -> Result<()> {
         .map_err(|error| failed("open", &error, from))?;
     let facts = file.metadata().map_err(|error| failed("fstat", &error, from))?;
     if !facts.is_file() {
-        return Err(damaged("it is not a regular file")
-            .with_errno(libc::EINVAL)
-            .with_path(&from.display().to_string()));
+        return Err(refused((ErrorClass::Io, libc::EINVAL), from, "it is not a regular file"));
     }
     require_vacant(to, false)?;
     let temporary = fresh_beside(to)?;
@@ -103,7 +101,7 @@ fn compare(file: &File, from: &Path, container: &Container, size: u64, step: u64
         if reader.read_at(&mut other, at)? != n || one != other {
             let words =
                 format!("the container differs from the file in bytes {at}..{}", at + n as u64);
-            return Err(damaged(words).with_path(&from.display().to_string()));
+            return Err(damaged_at(from, words));
         }
         at += n as u64;
     }

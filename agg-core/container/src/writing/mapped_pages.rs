@@ -3,7 +3,7 @@
 use crate::directory::log_name;
 use crate::errors::failed;
 use crate::reading::{Placed, Shared};
-use aggio_base::Result;
+use aggio_base::{Extent, Result, os};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -56,13 +56,9 @@ impl MappedPages {
     /// Makes bytes of a log zeros; where that can be, they take no room.
     pub(crate) fn clear(&self, placed: Placed) -> Result<()> {
         let (file, len) = (self.file(placed.log)?, placed.logical.len);
-        if len >= CHUNK {
-            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            let (fd, at) = (file.as_raw_fd(), placed.place as libc::off_t);
-            // SAFETY: plain numbers and an open descriptor.
-            if unsafe { libc::fallocate(fd, mode, at, len as libc::off_t) } == 0 {
-                return Ok(());
-            }
+        let hole = Extent::new(placed.place, len);
+        if len >= CHUNK && os::punch(file.as_raw_fd(), hole).is_ok() {
+            return Ok(());
         }
         let zeros = vec![0; CHUNK.min(len) as usize];
         for at in (0..len).step_by(CHUNK as usize) {

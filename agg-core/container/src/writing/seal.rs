@@ -39,11 +39,9 @@ fn take_part(dir: &Dir, order: &Sequencer) -> Result<()> {
                 if next < crate::format::frame::FILE_END / 2 { next } else { manifest.epoch };
             order.store(Word::Next, next)?;
             order.store(Word::Size, manifest.size)?;
-            order.store(Word::Truncations, 0)?;
-            order.store(Word::Growths, 0)?;
-            order.store(Word::Counts, 0)?;
-            order.store(Word::Mapped, 0)?;
-            order.store(Word::Uncounted, 0)?;
+            let cleared =
+                [Word::Truncations, Word::Growths, Word::Counts, Word::Mapped, Word::Uncounted];
+            cleared.into_iter().try_for_each(|word| order.store(word, 0))?;
             order.store(Word::Ready, 1)?;
             return order.arrive();
         }

@@ -1,7 +1,8 @@
 //! The current path of a directory, even if it was renamed, and its removal.
 
-use crate::directory::dir::{Dir, failed};
+use crate::directory::dir::Dir;
 use crate::directory::system::{open_at, stat_at};
+use crate::errors::failed;
 use aggio_base::Result;
 use std::ffi::CString;
 use std::fs::File;
@@ -34,10 +35,14 @@ impl Dir {
         None
     }
 
+    /// The current path, as the system reports it.
+    pub(crate) fn told_path(&self) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/self/fd/{}", self.fd())).ok()
+    }
+
     /// The current path; the last known one if the system does not report it.
     pub(crate) fn path_now(&self) -> PathBuf {
-        let told = std::fs::read_link(format!("/proc/self/fd/{}", self.fd()));
-        told.unwrap_or_else(|_| self.path.clone())
+        self.told_path().unwrap_or_else(|| self.path.clone())
     }
 
     /// Removes this directory, which is empty, under its current name. Another directory of that

@@ -6,12 +6,12 @@
 //! to the same name of any other container or state is of no use and is removed.
 
 use crate::directory::{Dir, random};
-use crate::errors::failed;
+use crate::errors::{failed, refused};
 use crate::file::{Container, is_hidden, parts};
 use crate::format::Manifest;
-use crate::output::{Unfinished, fresh_name, parent_of, rename_new};
+use crate::output::{Unfinished, fresh_name, parent_of, rename_new, try_lock};
 use crate::reading::Reader;
-use crate::repair::{DATA, JOURNAL, is_only_own, is_own, lock, locked, remove};
+use crate::repair::{DATA, JOURNAL, is_only_own, is_own, locked, remove};
 use crate::transfer::merge::windows::WINDOW;
 use aggio_base::checksum::{crc32c, crc32c_append};
 use aggio_base::keyed::{Key, digest};
@@ -28,8 +28,8 @@ use std::sync::{Mutex, PoisonError};
 const TOGETHER: usize = 32;
 /// Bytes of the first line.
 const HEAD: usize = 139;
-/// How it begins; a copy of the version before has no checksums, and is of no use.
-const BEGIN: [&str; 2] = ["aggio merge 2 key ", "aggio merge 1 key "];
+/// How it begins.
+const BEGIN: &str = "aggio merge 2 key ";
 /// Bytes of a window's entry.
 const ENTRY: usize = 8;
 
@@ -77,7 +77,7 @@ impl Subject {
     fn head(&self, key: Key) -> (String, usize) {
         let of = |bytes: &[u8]| digest(key, bytes);
         let [first, second] = key;
-        let name = format!("{}{first:016x}{second:016x} for {:016x}", BEGIN[0], of(&self.target));
+        let name = format!("{}{first:016x}{second:016x} for {:016x}", BEGIN, of(&self.target));
         let rest = format!(
             " of {:016x} size {:016x} windows {WINDOW:016x}\n",
             of(&self.container),
@@ -117,11 +117,10 @@ fn look(path: &Path, subject: &Subject) -> Option<Found> {
     let mut head = [0; HEAD];
     file.read_exact_at(&mut head, 0).ok()?;
     let text = std::str::from_utf8(&head).ok()?;
-    let begin = BEGIN.into_iter().find(|begin| text.starts_with(begin))?;
-    let digits = text.get(begin.len()..)?.get(..32)?;
+    let digits = text.strip_prefix(BEGIN)?.get(..32)?;
     let number = |range| u64::from_str_radix(digits.get(range)?, 16).ok();
     let (wanted, len) = subject.head([number(0..16)?, number(16..32)?]);
-    if text.get(begin.len()..len)? != wanted.get(begin.len()..len)? {
+    if text.get(..len)? != wanted.get(..len)? {
         return Some(Found::Foreign);
     }
     let data = own_part(&dir, DATA);
@@ -207,11 +206,10 @@ impl Journal {
         let part = file.metadata().map_err(fail)?;
         if !is_private(&own) || !is_private(&part) {
             let words = "a copy that goes on needs a file system with owners and permissions";
-            let error = Error::new(ErrorClass::UnsupportedOperation, words);
-            let path = dir.path().display().to_string();
-            return Err(error.with_errno(libc::EOPNOTSUPP).with_path(&path));
+            let kind = (ErrorClass::UnsupportedOperation, libc::EOPNOTSUPP);
+            return Err(refused(kind, dir.path(), words));
         }
-        lock(&file).map_err(fail)?;
+        try_lock(&file).map_err(fail)?;
         data.set_len(subject.size).map_err(fail)?;
         let (head, _) = subject.head([random()?, random()?]);
         debug_assert_eq!(head.len(), HEAD);
