@@ -14,7 +14,7 @@ use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -182,14 +182,10 @@ impl Dir {
         if (own.uid(), own.gid()) == (dir.uid(), dir.gid()) {
             return Ok(());
         }
-        for uid in [dir.uid(), u32::MAX] {
-            // SAFETY: the descriptor is open; u32::MAX leaves the owner as it is.
-            if unsafe { libc::fchown(file.as_raw_fd(), uid, dir.gid()) } == 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EPERM) {
-                return Err(error);
+        for uid in [Some(dir.uid()), None] {
+            match fchown(file, uid, Some(dir.gid())) {
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
+                changed => return changed,
             }
         }
         // Like a file that this process makes in a directory of somebody else.

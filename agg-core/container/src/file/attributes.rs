@@ -10,8 +10,7 @@ use crate::reading::Reader;
 use aggio_base::{ErrorClass, Result};
 use std::fs::{self, File, FileTimes};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -381,10 +380,5 @@ fn inode(uuid: u128) -> u64 {
 }
 
 fn chown(file: &File, uid: Option<u32>, gid: Option<u32>, path: &Path) -> Result<()> {
-    let (uid, gid) = (uid.unwrap_or(u32::MAX), gid.unwrap_or(u32::MAX));
-    // SAFETY: the descriptor is open; u32::MAX leaves an id as it is.
-    if unsafe { libc::fchown(file.as_raw_fd(), uid, gid) } == 0 {
-        return Ok(());
-    }
-    Err(failed("fchown", &io::Error::last_os_error(), path))
+    fchown(file, uid, gid).map_err(|error| failed("fchown", &error, path))
 }

@@ -2,6 +2,7 @@
 //! alone are enough to rebuild everything else. `docs/FORMAT.md` has the table.
 
 use crate::errors::damaged;
+use crate::format::numbers::{u32_at, u64_at};
 use aggio_base::{Extent, Result};
 
 /// The first bytes of a frame.
@@ -124,14 +125,6 @@ pub(crate) struct Frame {
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default())
 }
 
 /// The numbers of a header that say how long it is; they are not trusted before the checksum fits.

@@ -24,9 +24,9 @@ pub use set_turn::SetTurn;
 pub use unfinished::Unfinished;
 pub use vacancy::require_vacant;
 
+use crate::directory::c_path;
 use crate::errors::failed;
 use aggio_base::Result;
-use std::ffi::CString;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -216,11 +216,7 @@ fn link_to(file: &File) -> PathBuf {
 
 /// Gives a file without a name one that nobody has.
 fn link(file: &File, to: &Path) -> Result<()> {
-    let c = |path: &Path| {
-        let whole = CString::new(path.as_os_str().as_bytes());
-        whole.map_err(|_| failed("link", &io::Error::from_raw_os_error(libc::EINVAL), to))
-    };
-    let (from, name) = (c(&link_to(file))?, c(to)?);
+    let (from, name) = (c_path(&link_to(file))?, c_path(to)?);
     let (at, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
     // SAFETY: both paths end with a zero byte.
     if unsafe { libc::linkat(at, from.as_ptr(), at, name.as_ptr(), flags) } == 0 {
