@@ -1,5 +1,6 @@
-//! The shape of the sources: arrows between crates, circles of files, state of processes, lengths
-//! and first lines of files, lines of at most 100 columns, dependencies that are used.
+//! The shape of the sources: arrows between crates and between layers of a crate, circles of files,
+//! state of processes, lengths and first lines of files, lines of at most 100 columns, dependencies
+//! that are used.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -11,6 +12,8 @@ mod dependencies;
 mod drivers;
 #[path = "tidy/impls.rs"]
 mod impls;
+#[path = "tidy/layers.rs"]
+mod layers;
 #[path = "tidy/modules.rs"]
 mod modules;
 #[path = "tidy/objects.rs"]
@@ -78,7 +81,7 @@ const STATE: &[(&str, &str)] = &[
     ("agg-core/comm/src/task/place.rs", "WISH"),
     ("agg-core/comm/src/workers.rs", "EVENTS"),
     ("agg-core/comm/src/workers/testing.rs", "THREADLESS"),
-    ("agg-core/container/src/blob/fd_range.rs", "FIRST"),
+    ("agg-core/container/src/directory/fd_range.rs", "FIRST"),
     ("agg-core/store/src/driver/fault.rs", "ARRANGED"),
     ("agg-core/store/src/driver/fault.rs", "BY_NAME"),
     ("agg-core/store/src/driver/sigbus.rs", "BEFORE"),

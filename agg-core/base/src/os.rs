@@ -372,6 +372,7 @@ pub fn page_size() -> usize {
 }
 
 /// Shared memory that is a range of a file.
+#[derive(Debug)]
 pub struct Mapping {
     address: *mut libc::c_void,
     len: usize,

@@ -296,6 +296,34 @@ impl Crate {
         }
     }
 
+    /// The names of the modules from the root of the crate down to `module`.
+    pub(crate) fn name_of(&self, module: &Module) -> Parts {
+        let mut names = Parts::new();
+        let mut at = self.modules.iter().position(|one| std::ptr::eq(one, module));
+        while let Some((number, parent)) =
+            at.and_then(|number| Some((number, self.modules[number].parent?)))
+        {
+            let children = &self.modules[parent].children;
+            names.extend(children.iter().find(|child| *child.1 == number).map(|c| c.0.clone()));
+            at = Some(parent);
+        }
+        names.reverse();
+        names
+    }
+
+    /// The path from the root of the crate on, for one that begins with `crate` or `super`.
+    pub(crate) fn absolute(&self, module: &Module, path: &[String]) -> Option<Parts> {
+        let above = path.iter().take_while(|name| *name == "super").count();
+        let mut names = self.name_of(module);
+        match path.first()?.as_str() {
+            "crate" => return Some(path[1..].to_vec()),
+            "super" => names.truncate(names.len().checked_sub(above)?),
+            _ => return None,
+        }
+        names.extend_from_slice(&path[above..]);
+        Some(names)
+    }
+
     /// The file to which `path` leads from `module`: that of the last module in it, or of the one
     /// that defines the item behind it.
     pub(crate) fn file_of(&self, module: &Module, path: &[String]) -> Option<&str> {

@@ -2,7 +2,8 @@
 //! change in steps. The only name of a file is never removed there: the remains of a killed process
 //! are put back.
 
-use super::{Cleared, failed, fresh_name, is_same, parent_of, rename_new, try_lock};
+use crate::errors::{failed, refused};
+use crate::output::{Cleared, fresh_name, is_same, parent_of, rename_new, try_lock};
 use aggio_base::{Error, ErrorClass, Result};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -105,8 +106,7 @@ fn restore(from: &Path, to: &Path, locked: bool) -> Result<bool> {
     if !locked && !to.symlink_metadata().is_ok_and(|there| is_same(&there, &facts)) {
         let words = "nobody knows whether somebody gives it this name just now, for nothing can be \
                      locked here: remove its other name yourself if nobody does";
-        let error = Error::new(ErrorClass::FileInUse, words).with_errno(libc::ENOLCK);
-        return Err(error.with_path(&to.display().to_string()));
+        return Err(refused((ErrorClass::FileInUse, libc::ENOLCK), to, words));
     }
     std::fs::remove_file(from).map_err(|error| failed("unlink", &error, from))?;
     Ok(false)
@@ -116,8 +116,7 @@ fn restore(from: &Path, to: &Path, locked: bool) -> Result<bool> {
 fn replaced(kept: &Path) -> Error {
     let words = "a killed process moved it here to replace it, and its name is taken; nothing is \
                  removed: give it another name, or remove it";
-    let error = Error::new(ErrorClass::FileExists, words).with_errno(libc::EEXIST);
-    error.with_path(&kept.display().to_string())
+    refused((ErrorClass::FileExists, libc::EEXIST), kept, words)
 }
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ pub use set_turn::SetTurn;
 pub use unfinished::Unfinished;
 pub use vacancy::require_vacant;
 
-use aggio_base::{Error, Result};
-use std::ffi::CString;
+use crate::directory::c_path;
+use crate::errors::failed;
+use aggio_base::Result;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -51,10 +52,6 @@ pub(crate) fn parent_of(path: &Path) -> PathBuf {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
     }
-}
-
-fn failed(call: &str, error: &io::Error, path: &Path) -> Error {
-    Error::os(call, error).with_path(&path.display().to_string())
 }
 
 impl<'a> Output<'a> {
@@ -174,7 +171,8 @@ fn lock(file: &File) -> bool {
     try_lock(file).is_ok()
 }
 
-fn try_lock(file: &File) -> io::Result<()> {
+/// Locks a file unless another process has it locked.
+pub(crate) fn try_lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
         0 => Ok(()),
@@ -218,11 +216,7 @@ fn link_to(file: &File) -> PathBuf {
 
 /// Gives a file without a name one that nobody has.
 fn link(file: &File, to: &Path) -> Result<()> {
-    let c = |path: &Path| {
-        let whole = CString::new(path.as_os_str().as_bytes());
-        whole.map_err(|_| failed("link", &io::Error::from_raw_os_error(libc::EINVAL), to))
-    };
-    let (from, name) = (c(&link_to(file))?, c(to)?);
+    let (from, name) = (c_path(&link_to(file))?, c_path(to)?);
     let (at, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
     // SAFETY: both paths end with a zero byte.
     if unsafe { libc::linkat(at, from.as_ptr(), at, name.as_ptr(), flags) } == 0 {

@@ -1,7 +1,8 @@
 //! Renaming in one step that never replaces, or that exchanges.
 
-use super::{Aside, failed, is_same};
-use crate::blob::c_path;
+use crate::directory::c_path;
+use crate::errors::failed;
+use crate::output::{Aside, is_same};
 use aggio_base::{Error, Result};
 use std::fs::OpenOptions;
 use std::io;
@@ -112,11 +113,14 @@ fn left_at(kept: &Path, error: &Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::{Cleared, Container, clear, is_container};
+    use crate::file::container::Container;
+    use crate::format::manifest::is_container;
+    use crate::output::Cleared;
     use crate::refused::{RENAME, Refusal, refusing};
+    use crate::repair::remains::clear;
 
     fn container(path: &Path) {
-        let how = crate::blob::Create { mode: 0o644, exclusive: true, data_crc: true };
+        let how = crate::file::container::Create { mode: 0o644, exclusive: true, data_crc: true };
         drop(Container::create(path, &how).unwrap());
     }
 
@@ -168,7 +172,7 @@ mod tests {
             }
             drop(aside);
             let hidden = kept.parent().unwrap();
-            assert!(crate::blob::is_remain(hidden.file_name().unwrap(), false));
+            assert!(crate::repair::remains::is_remain(hidden.file_name().unwrap(), false));
             if second {
                 assert_eq!(clear(hidden).unwrap_err().errno(), libc::EEXIST);
                 assert_eq!(std::fs::read(&kept).unwrap(), b"old");
@@ -178,7 +182,7 @@ mod tests {
                 assert_eq!(std::fs::read(&to).unwrap(), b"old");
                 assert_eq!(names(place.path()), ["from", "to"]);
                 std::fs::remove_file(&to).unwrap();
-                crate::blob::remove(&from).unwrap();
+                crate::file::names::remove(&from).unwrap();
             }
         }
     }

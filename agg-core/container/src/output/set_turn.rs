@@ -1,11 +1,11 @@
 //! The turn of a process that gives the files of a set their names: two processes at once could
 //! leave a set with files of both.
 
-use super::{failed, parent_of};
-use aggio_base::{Error, ErrorClass, Result};
+use crate::errors::{failed, refused};
+use crate::output::{parent_of, try_lock};
+use aggio_base::{ErrorClass, Result};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -29,17 +29,14 @@ impl SetTurn {
         let file = File::open(&folder).map_err(|error| failed("open", &error, &folder))?;
         let begun = Instant::now();
         loop {
-            // SAFETY: the descriptor is open.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-                return Ok(Self { _folder: Some(file) });
-            }
-            if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
-                return Ok(Self { _folder: None });
+            match try_lock(&file) {
+                Ok(()) => return Ok(Self { _folder: Some(file) }),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Ok(Self { _folder: None }),
             }
             if begun.elapsed() > LONGEST {
                 let words = "somebody holds a lock on the directory";
-                let error = Error::new(ErrorClass::FileInUse, words).with_errno(libc::EBUSY);
-                return Err(error.with_path(&folder.display().to_string()));
+                return Err(refused((ErrorClass::FileInUse, libc::EBUSY), &folder, words));
             }
             std::thread::sleep(Duration::from_millis(20));
         }

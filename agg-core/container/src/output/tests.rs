@@ -52,7 +52,7 @@ fn only_ordinary_files_are_replaced() {
     symlink("file", path("link")).unwrap();
     symlink("absent", path("dangling")).unwrap();
     std::fs::create_dir(path("folder")).unwrap();
-    let fifo = CString::new(path("fifo").as_os_str().as_bytes()).unwrap();
+    let fifo = c_path(&path("fifo")).unwrap();
     // SAFETY: the path ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
     let before = names(place.path());

@@ -52,7 +52,7 @@ impl Unfinished {
             // A thread of ours may make another part meanwhile.
             for _ in 0..100 {
                 let removed = match is_tree {
-                    true => crate::blob::remove_tree(path).is_ok(),
+                    true => crate::directory::removal::remove_tree(path).is_ok(),
                     false => std::fs::remove_file(path).is_ok(),
                 };
                 if removed || path.symlink_metadata().is_err() {

@@ -1,7 +1,7 @@
 //! Whether a file may be given a name.
 
-use super::failed;
-use aggio_base::{Error, ErrorClass, Result};
+use crate::errors::{failed, refused};
+use aggio_base::{ErrorClass, Result};
 use std::fs::FileType;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -19,8 +19,7 @@ pub fn require_vacant(to: &Path, replace: bool) -> Result<()> {
     };
     if !found.is_file() {
         let words = refusal(found, to);
-        let error = Error::new(ErrorClass::FileExists, words).with_errno(libc::EEXIST);
-        return Err(error.with_path(&to.display().to_string()));
+        return Err(refused((ErrorClass::FileExists, libc::EEXIST), to, words));
     }
     if replace {
         return Ok(());
