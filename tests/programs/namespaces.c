@@ -1,10 +1,12 @@
-/* Ranks with odd numbers leave the network namespace of the others, and all see what others have
- * written: after a barrier, by a handle of all ranks and by handles of single ones.
+/* Ranks with odd numbers leave the network namespace of the others, and the mount namespace, where
+ * they have other directories for files of a boot, as jobs of some launchers do. All see what
+ * others have written: after a barrier, by a handle of all ranks and by handles of single ones.
  *
  * namespaces DATA. Prints "none" if no rank may leave. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <sched.h>
+#include <sys/mount.h>
 
 enum { ROUNDS = 20 };
 
@@ -70,11 +72,23 @@ static void visit(const char *name)
     OK(MPI_File_close(&file));
 }
 
+/* Other directories in place of those that processes of a user share. */
+static void hide_directories(void)
+{
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return;
+    static const char *const hidden[] = {"/dev/shm", "/run"};
+    for (int i = 0; i < 2; i++)
+        mount("none", hidden[i], "tmpfs", 0, NULL);
+}
+
 int main(int argc, char **argv)
 {
     char name[4096];
     check_init(&argc, &argv);
     int has_left = check_rank % 2 && !unshare(CLONE_NEWNET), some = 0;
+    if (has_left)
+        hide_directories();
     MPI_Allreduce(&has_left, &some, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (!some && check_rank == 0)
         printf("none\n");

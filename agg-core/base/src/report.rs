@@ -88,8 +88,6 @@ counters! {
     collective_calls;
     /// Writes that were deferred, to reach the file together with others.
     deferred;
-    /// Deferred writes that were kept in a file, because memory was full.
-    spilled;
     /// Times that a rank wrote its deferred data, or a part of the staged data.
     flushes;
     /// Contiguous pieces of the file that the calls accessed.

@@ -28,7 +28,7 @@ fn random_programs_on_a_blob_container_do_what_the_oracle_says() {
 
 #[test]
 fn random_programs_do_the_same_if_their_writes_wait_until_somebody_asks() {
-    check(CASES / 2, Store::Asked);
+    check(CASES / 2, Store::Deferred);
 }
 
 #[test]
@@ -39,11 +39,6 @@ fn random_programs_whose_writes_are_staged_do_the_same() {
 #[test]
 fn so_do_programs_whose_writes_are_staged_in_memory() {
     check(CASES / 8, Store::InMemory);
-}
-
-#[test]
-fn random_programs_whose_writes_wait_do_what_the_oracle_says() {
-    check(CASES / 2, Store::Deferred);
 }
 
 fn check(cases: u32, store: Store) {

@@ -85,8 +85,6 @@ pub(crate) struct Oracle {
     atomic: bool,
     /// Whether aggregators write all that is written collectively, and so keep rank order.
     aggregated: bool,
-    /// Whether writes wait.
-    waits: bool,
 }
 
 /// The byte that the pattern of an operation holds at byte `index` of its buffer.
@@ -123,7 +121,6 @@ impl Oracle {
             shared: 0,
             atomic: false,
             aggregated: program.hint("romio_cb_write") == Some("enable"),
-            waits: program.waits,
         }
     }
 
@@ -245,9 +242,8 @@ impl Oracle {
     fn data(&mut self, step: &DataStep) -> Told {
         let placed = self.place(step);
         let writes = step.writes();
-        let apart = self.waits && writes;
         let turns = step.uses(Place::Shared)
-            || (step.is_independent() && conflict(&placed) && !apart)
+            || (step.is_independent() && conflict(&placed))
             || (step.is_mixed() && self.extends(step, &placed));
         let mut told = vec![Vec::new(); step.ops.len()];
         let rounds = step.ops.iter().map(Vec::len).max().unwrap_or(0);

@@ -19,8 +19,6 @@ pub(crate) struct Program {
     /// Faults that any system may show: short and interrupted transfers.
     pub(crate) faults: Option<String>,
     pub(crate) steps: Vec<Step>,
-    /// Whether writes wait, so that ranks cannot order theirs by taking turns.
-    pub(crate) waits: bool,
 }
 
 /// One step of all ranks; a vector has one item a rank.
@@ -189,7 +187,7 @@ pub(crate) fn decode(frame: &[u16], steps: &[Vec<u16>]) -> Program {
     let faults = faults(&mut c);
     let mut views = vec![ViewRecipe::bytes(); ranks];
     let steps = steps.iter().map(|numbers| step(&mut Choices::new(numbers), &mut views)).collect();
-    Program { ranks, hosts, initial, hints, faults, steps, waits: false }
+    Program { ranks, hosts, initial, hints, faults, steps }
 }
 
 fn hints(c: &mut Choices) -> Vec<(String, String)> {

@@ -1,6 +1,6 @@
 //! The kinds of storage for a program's file.
 
-use crate::program::{Direction, Mistake, Mode, Place, Program, Step};
+use crate::program::{Mistake, Program, Step};
 use agg_core::blob::{self, Container, Create};
 use agg_core::stage::{Home, recover};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Store {
     Ordinary,
     /// Writes are deferred until any rank requests a flush.
-    Asked,
-    /// Writes are deferred until the file is synchronised.
     Deferred,
     /// Writes are staged in a directory of their own.
     Staged,
@@ -27,7 +25,6 @@ impl Store {
     pub(crate) fn suit(self, program: Program) -> Program {
         match self {
             Store::Ordinary => program,
-            Store::Asked => asked(program),
             Store::Deferred => deferred(program),
             Store::Staged | Store::InMemory => staged(program),
             Store::Container => Program { faults: None, ..without_own(program) },
@@ -37,7 +34,7 @@ impl Store {
     /// Makes the file, with `content`.
     pub(crate) fn write(self, path: &Path, content: &[u8]) -> Result<(), String> {
         match self {
-            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
+            Store::Ordinary | Store::Deferred | Store::InMemory => {
                 std::fs::write(path, content).map_err(|error| error.to_string())
             }
             Store::Staged => std::fs::create_dir(stages(path))
@@ -64,7 +61,7 @@ impl Store {
                 store_staged(&stages(path), waits)?;
                 std::fs::read(path).map_err(|error| error.to_string())
             }
-            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
+            Store::Ordinary | Store::Deferred | Store::InMemory => {
                 std::fs::read(path).map_err(|error| error.to_string())
             }
             Store::Container => bytes(path).map_err(|error| error.to_string()),
@@ -74,7 +71,7 @@ impl Store {
     /// Removes the file, as far as it is there.
     pub(crate) fn remove(self, path: &Path) {
         match self {
-            Store::Ordinary | Store::Asked | Store::Deferred | Store::InMemory => {
+            Store::Ordinary | Store::Deferred | Store::InMemory => {
                 drop(std::fs::remove_file(path));
             }
             Store::Staged => {
@@ -88,11 +85,10 @@ impl Store {
 
 /// The same program with deferred writes, which must make no difference; but a rank with a wrong
 /// view is alone with its error.
-fn asked(mut program: Program) -> Program {
+fn deferred(mut program: Program) -> Program {
     let room = 1 + program.initial % 300;
     program.hints.push(("aggio_defer".into(), "enable".into()));
-    let tuned = format!("defer_always=true defer_buffer={room} defer_spill=0");
-    program.hints.push(("aggio_tune".into(), tuned));
+    program.hints.push(("aggio_tune".into(), format!("defer_always=true defer_buffer={room}")));
     // Nor do ranks that make different calls find that out.
     let wrong =
         |step: &Step| matches!(step, Step::Wrong(_, Mistake::View | Mistake::Kind | Mistake::Call));
@@ -137,43 +133,6 @@ fn stages(path: &Path) -> PathBuf {
 /// The program without handles of single ranks, and without looks by system calls.
 fn without_own(mut program: Program) -> Program {
     program.steps.retain(|step| !matches!(step, Step::Own(_) | Step::Look(..)));
-    program
-}
-
-/// The program with writes that wait. Of overlapping writes of different ranks it is not said which
-/// one comes last, unless the file is synchronised between them: as if all were under way together.
-/// A rank with wrong arguments is alone with its error.
-fn deferred(program: Program) -> Program {
-    let mut program = without_own(program);
-    program.waits = true;
-    let room = 1 + program.initial % 300;
-    program.hints.push(("aggio_defer".into(), "enable".into()));
-    let spill = if program.initial.is_multiple_of(10) { 2 * room } else { 0 };
-    let mut tuned = String::from("defer_always=true defer_unasked=true");
-    tuned.push_str(&format!(" defer_buffer={room} defer_spill={spill}"));
-    program.hints.push(("aggio_tune".into(), tuned));
-    let is_of_one = |mistake: &Mistake| mistake.accesses() || *mistake == Mistake::View;
-    program.steps.retain(|step| !matches!(step, Step::Wrong(_, mistake) if is_of_one(mistake)));
-    let writes = |step: &Step| matches!(step, Step::Data(data) if data.writes());
-    let steps = std::mem::take(&mut program.steps).into_iter();
-    program.steps = steps
-        .flat_map(|mut step| {
-            if let Step::Data(data) = &mut step {
-                data.against.fill(false);
-            }
-            if let Step::Data(data) = &mut step
-                && data.direction == Direction::Write
-                && !data.uses(Place::Ordered)
-            {
-                data.mode = Mode::Nonblocking;
-                // Ranks would have to take turns.
-                let shared = data.places.iter_mut().filter(|place| **place == Place::Shared);
-                shared.for_each(|place| *place = Place::Explicit);
-            }
-            let sync = writes(&step).then_some(Step::Sync);
-            std::iter::once(step).chain(sync)
-        })
-        .collect();
     program
 }
 

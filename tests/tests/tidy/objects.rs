@@ -13,7 +13,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/couple", "Kept", 2, 17),
     ("agg-core/couple", "Open", 1, 20),
     ("agg-core/engine", "NodeAggregation", 61, 14),
-    ("agg-core/staging", "Waiting", 13, 19),
     ("agg-core/types", "Datatype", 44, 6),
     ("fusefs", "View", 66, 6),
     ("tools", "Arguments", 58, 96),

@@ -371,20 +371,13 @@ hints! {
     /// small writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by
     /// file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
-    /// Writes are also buffered where no other rank can request a flush: independent writes, and
-    /// writes of ranks on nodes that do not reach each other. The program promises to open the file
-    /// once, and to synchronise as the standard says (sync, barrier, sync) before a rank reads or
-    /// overwrites by itself bytes that another one has written.
-    aggio_defer_unasked: Flag = false; Aggio Tunes [same, at_open];
     /// Writes are buffered regardless of cost. Without it only those are buffered for which it
     /// costs less than going straight to the file, by the measured time of a request, and only if
     /// ranks can request flushes of each other.
     aggio_defer_always: Flag = false; Aggio Tunes [same, at_open];
-    /// Bytes that may be buffered in the memory of a rank; more bytes go to a file
-    /// (`defer_spill`), or are written out by the rank alone.
+    /// Bytes of a rank that may wait in memory; more are written out.
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Tunes;
-    /// Bytes of a rank that may be buffered in nameless files beside the file when its memory is
-    /// full, if they are small pieces; 0 for none.
+    /// Bytes of a rank that may wait in the directory of `AGGIO_STAGE` beside `defer_buffer`.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Tunes;
     /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: when it is
     /// synchronised or closed (`close`), or only when it is synchronised (`later`); then they stay

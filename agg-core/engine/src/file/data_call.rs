@@ -37,7 +37,6 @@ impl DataCall {
             may_block,
             is_only_rank: file.transport.size() == 1,
             buffers: file.write_behind.buffers(file.atomic.is_on()),
-            is_shared: file.write_behind.is_shared(),
         };
         let checked = file.lifecycle.check_open();
         let map = if is_collective { file.storage.format().map() } else { None };
@@ -51,10 +50,6 @@ impl DataCall {
     pub(super) fn start(self) -> (BoxFuture<'static, Outcome>, bool) {
         let is_long = self.request.as_ref().is_ok_and(Request::is_worth_a_worker);
         match self.begun.route {
-            Route::Buffered => {
-                let is_collective = self.is_collective;
-                (self.kept(|buffer, request| buffer.keep(request, is_collective)), false)
-            }
             Route::BufferedHeader => (self.kept(WriteBehind::keep_independent), false),
             Route::Voted => {
                 let (meeting, flush, tags) = (self.tags(), self.flush(), self.tags());

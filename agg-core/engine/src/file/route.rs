@@ -7,8 +7,6 @@ use crate::Direction;
 pub(super) enum Route {
     /// One run of bytes of one rank, without a plan.
     FastPath,
-    /// This rank buffers its part.
-    Buffered,
     /// The first rank buffers a header with the older bytes that it announces.
     BufferedHeader,
     /// All ranks vote whether the write is buffered.
@@ -28,7 +26,6 @@ impl Route {
     pub(super) fn name(self) -> &'static str {
         match self {
             Route::FastPath => "fast path",
-            Route::Buffered => "buffered",
             Route::BufferedHeader => "buffered header",
             Route::Voted => "voted",
             Route::Straight => "straight",
@@ -51,8 +48,6 @@ pub(super) struct Situation {
     pub(super) is_only_rank: bool,
     /// Writes of the file are buffered.
     pub(super) buffers: bool,
-    /// Ranks can request flushes of each other.
-    pub(super) is_shared: bool,
 }
 
 impl Situation {
@@ -64,9 +59,7 @@ impl Situation {
         joins: impl FnOnce() -> bool,
     ) -> Route {
         let may_buffer = self.buffers && self.direction == Direction::Write && !self.is_ordered;
-        if may_buffer && !self.is_shared {
-            Route::Buffered
-        } else if may_buffer && self.is_collective && self.may_block {
+        if may_buffer && self.is_collective && self.may_block {
             if goes_straight() { Route::Straight } else { Route::Voted }
         } else if !self.is_collective || self.is_only_rank {
             if joins() { Route::BufferedHeader } else { Route::Independent }
@@ -90,9 +83,8 @@ mod tests {
         may_block: true,
         is_only_rank: false,
         buffers: false,
-        is_shared: false,
     };
-    const BUFFERED: Situation = Situation { buffers: true, is_shared: true, ..WRITE };
+    const BUFFERED: Situation = Situation { buffers: true, ..WRITE };
 
     fn route(situation: Situation) -> Route {
         situation.route(|| false, || false)
@@ -111,22 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_buffered_without_a_vote_where_no_rank_can_request_a_flush() {
-        let unasked = Situation { is_shared: false, ..BUFFERED };
-        for is_collective in [true, false] {
-            assert_eq!(route(Situation { is_collective, ..unasked }), Route::Buffered);
-        }
-        assert_eq!(route(Situation { is_ordered: true, ..unasked }), Route::Ordered);
-        assert_eq!(route(Situation { direction: Direction::Read, ..unasked }), Route::Collective);
-    }
-
-    #[test]
     fn ranks_vote_about_blocking_collective_writes_unless_they_know_the_result() {
         let never = || -> bool { unreachable!("it does not count") };
         assert_eq!(BUFFERED.route(|| false, never), Route::Voted);
         assert_eq!(BUFFERED.route(|| true, never), Route::Straight);
         let nonblocking = Situation { may_block: false, ..BUFFERED };
         assert_eq!(nonblocking.route(never, never), Route::Collective);
+        assert_eq!(route(Situation { is_ordered: true, ..BUFFERED }), Route::Ordered);
+        assert_eq!(route(Situation { direction: Direction::Read, ..BUFFERED }), Route::Collective);
         let alone = Situation { is_collective: false, ..BUFFERED };
         assert_eq!(alone.route(never, || true), Route::BufferedHeader);
         assert_eq!(alone.route(never, || false), Route::Independent);

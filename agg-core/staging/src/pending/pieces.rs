@@ -1,7 +1,6 @@
 //! The pending bytes in the order of the file, each byte once.
 
 use super::run::Run;
-use super::saved::Saved;
 use aggio_base::extent::Extent;
 use aggio_base::overlay::Overlay;
 
@@ -13,17 +12,6 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The position behind the last byte.
-    pub(super) fn end(&self) -> u64 {
-        self.position + self.extent.len
-    }
-
-    /// Its bytes at the positions from `from` to `to`, which are its own.
-    pub(super) fn part(&self, from: u64, to: u64) -> Piece {
-        let offset = self.extent.offset + (from - self.position);
-        Piece { extent: Extent::new(offset, to - from), position: from }
-    }
-
     /// Its bytes in `extent`, which are none or in one piece.
     pub(super) fn within(&self, extent: Extent) -> Option<Piece> {
         let extent = self.extent.intersect(extent);
@@ -55,52 +43,26 @@ pub(super) fn ascending(runs: impl Iterator<Item = Run>) -> Vec<Run> {
 pub(super) fn apart(runs: &[Run], last: Extent) -> (Vec<Run>, Vec<Run>) {
     let touch = runs.iter().filter(|run| !run.span().intersect(last).is_empty());
     let inside = touch.flat_map(Run::pieces).filter_map(|piece| piece.within(last));
-    (outside(runs, &[last]), inside.map(Run::one).collect())
+    (outside(runs, last), inside.map(Run::one).collect())
 }
 
-/// The parts of `runs` that are not in `extents`, which are in order and apart.
-pub(super) fn outside(runs: &[Run], extents: &[Extent]) -> Vec<Run> {
+/// The parts of `runs` that are not in `extent`.
+pub(super) fn outside(runs: &[Run], extent: Extent) -> Vec<Run> {
     let mut left = Vec::with_capacity(runs.len());
     for run in runs {
-        if touching(extents, run.span()).next().is_none() {
+        if run.span().intersect(extent).is_empty() {
             left.push(*run);
             continue;
         }
         for piece in run.pieces() {
-            let mut from = piece.extent.offset;
-            for extent in touching(extents, piece.extent) {
-                let before = piece.within(Extent::between(from, extent.offset.max(from)));
-                left.extend(before.map(Run::one));
-                from = extent.end();
-            }
-            let behind = piece.within(Extent::between(from, piece.extent.end().max(from)));
-            left.extend(behind.map(Run::one));
+            let Extent { offset, .. } = piece.extent;
+            let before = Extent::between(offset, extent.offset.max(offset));
+            let behind = Extent::between(extent.end(), piece.extent.end().max(extent.end()));
+            let both = [before, behind].into_iter().filter_map(|side| piece.within(side));
+            left.extend(both.map(Run::one));
         }
     }
     left
-}
-
-/// The parts of `runs` that are not saved, and the saved parts in `again`, which has extents in
-/// order and apart.
-pub(super) fn chosen(runs: &[Run], saved: &Saved, again: &[Extent]) -> Vec<Run> {
-    let mut all = Vec::with_capacity(runs.len());
-    for piece in runs.iter().flat_map(Run::pieces) {
-        all.extend(saved.unsaved(piece).map(Run::one));
-        for part in saved.saved(piece) {
-            let parts = touching(again, part.extent).filter_map(|extent| part.within(extent));
-            all.extend(parts.map(Run::one));
-        }
-    }
-    all.sort_by_key(|run| run.strip.start);
-    all
-}
-
-/// Those of `extents`, in order and apart, that have bytes of `extent`.
-fn touching(extents: &[Extent], extent: Extent) -> impl Iterator<Item = Extent> {
-    let first = extents.partition_point(|other| other.end() <= extent.offset);
-    let touches = move |other: &Extent| other.offset < extent.end();
-    let with_bytes = extents[first..].iter().copied().take_while(touches);
-    with_bytes.filter(|other| !other.is_empty())
 }
 
 /// Calls `act` with those of `sorted`, in the order of their starts, that overlaps connect.

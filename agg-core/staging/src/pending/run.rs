@@ -37,11 +37,6 @@ impl Run {
         self.strip.length * self.strip.count
     }
 
-    /// The position behind the last byte.
-    pub(super) fn end(&self) -> u64 {
-        self.position + self.len()
-    }
-
     /// From the first byte of the file to the last.
     pub(super) fn span(&self) -> Extent {
         let Strip { start, length, stride, count } = self.strip;

@@ -17,8 +17,7 @@ fn add(pending: &mut Pending, view: &View, position: u64, bytes: &[u8]) {
     let datatype = Datatype::bytes(bytes.len() as u64);
     // SAFETY: the bytes are only read, before this function ends.
     let memory = unsafe { Memory::new(bytes.as_ptr().cast_mut(), datatype, 1) };
-    let moment = Moment::of_call(pending.pieces() + 1);
-    pending.add(view, position, &memory, bytes.len() as u64, moment).unwrap();
+    pending.add(view, position, &memory, bytes.len() as u64).unwrap();
 }
 
 /// Where a write begins: most overlap, or few.
@@ -68,8 +67,8 @@ proptest! {
             let places = view.extents(position, len as u64).flat_map(|e| e.offset..e.end());
             places.zip(&bytes).for_each(|(place, byte)| file[place as usize] = Some(*byte));
         }
-        pending.add_after(later);
-        prop_assert_eq!(written(&pending, 8192), file);
+        later.add_before(pending);
+        prop_assert_eq!(written(&later, 8192), file);
     }
 }
 
@@ -81,7 +80,6 @@ fn a_regular_pattern_costs_hardly_anything_to_remember() {
         add(&mut pending, &View::bytes(), step * 4 * 256, &record);
     }
     assert_eq!((pending.bytes(), pending.pieces()), (40_000 * 256, 40_000));
-    assert!(pending.bookkeeping() as u64 * 50 < pending.bytes(), "{}", pending.bookkeeping());
     assert!(pending.runs.len() <= 4, "parts of memory end runs: {}", pending.runs.len());
     // Nor to write, with a header that was written twice.
     add(&mut pending, &View::bytes(), 1 << 30, &[1; 100]);
@@ -117,7 +115,7 @@ proptest! {
             add(&mut pending, &strided(*at, *length, *gap), 0, &vec![number as u8; *bytes]);
         }
         let all = written(&pending, 8000);
-        let [first, second] = pending.as_two_writes(last, &Choice::default()).unwrap();
+        let [first, second] = pending.as_two_writes(last, Extent::default()).unwrap();
         let (first, second) = (written_by(&first, 8000), written_by(&second, 8000));
         for place in 0..8000 {
             let is_last = (last.offset..last.end()).contains(&(place as u64));
@@ -130,53 +128,23 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_is_saved_is_written_once_more_where_that_is_asked_for_only(
+    fn a_part_is_written_alone_or_left(
         writes in prop::collection::vec((0..300_u64, 1..20_u64, 0..30_u64, 1..60_usize), 1..12),
-        saved in 0..12_usize,
-        (left_at, left_len, again_at, again_len) in (0..400_u64, 0..60_u64, 0..400_u64, 0..90_u64),
+        (at, len) in (0..400_u64, 0..60_u64),
     ) {
-        let (left, again) = (Extent::new(left_at, left_len), Extent::new(again_at, again_len));
-        let mut pending = Pending::default();
-        // Which write has each byte last, and whether it is in the file.
-        let mut file: Vec<Option<(u8, bool)>> = vec![None; 4000];
+        let (mut pending, part) = (Pending::default(), Extent::new(at, len));
         for (number, (at, length, gap, len)) in writes.iter().enumerate() {
-            let view = strided(*at, *length, *gap);
-            add(&mut pending, &view, 0, &vec![number as u8; *len]);
-            let places = view.extents(0, *len as u64).flat_map(|e| e.offset..e.end());
-            places.for_each(|place| file[place as usize] = Some((number as u8, false)));
-            if number == saved {
-                pending.note_saved(left);
-                for (place, byte) in file.iter_mut().enumerate() {
-                    let stays = left.offset <= place as u64 && (place as u64) < left.end();
-                    *byte = byte.map(|(number, _)| (number, !stays));
-                }
-            }
+            add(&mut pending, &strided(*at, *length, *gap), 0, &vec![number as u8; *len]);
         }
-        let unsaved = file.iter().flatten().filter(|(_, saved)| !saved).count() as u64;
-        for again in [&[][..], &[again]] {
-            let choice = Choice { again, ..Choice::default() };
-            let [first, _] = pending.as_two_writes(Extent::default(), &choice).unwrap();
-            let found = written_by(&first, 4000);
-            for (place, byte) in file.iter().enumerate() {
-                let asked = |e: &Extent| e.offset <= place as u64 && (place as u64) < e.end();
-                let wanted = byte.filter(|(_, saved)| !saved || again.iter().any(asked));
-                prop_assert_eq!(found[place], wanted.map(|(number, _)| number), "byte {}", place);
-            }
+        let all = written(&pending, 4000);
+        let [without, none] = pending.as_two_writes(Extent::default(), part).unwrap();
+        prop_assert!(none.1.is_empty());
+        let without = written_by(&without, 4000);
+        let alone = written(&pending.copy_of(part).unwrap(), 4000);
+        for (place, byte) in all.into_iter().enumerate() {
+            let is_in = (at..at + len).contains(&(place as u64));
+            let wanted = if is_in { (None, byte) } else { (byte, None) };
+            prop_assert_eq!((without[place], alone[place]), wanted, "byte {}", place);
         }
-        let taken = pending.take_unsaved().unwrap();
-        let found = written(&taken, 4000);
-        let count = found.iter().flatten().count() as u64;
-        prop_assert_eq!(count, unsaved);
     }
-}
-
-#[test]
-fn what_another_rank_has_written_everywhere_since_is_not_written() {
-    let mut pending = Pending::default();
-    // The position of the second write is larger than its place in the file.
-    add(&mut pending, &strided(4096, 100, 100), 0, &[1; 100]);
-    add(&mut pending, &strided(0, 8, 8), 0, &[2; 8]);
-    let choice = Choice { without: &[Extent::between(0, u64::MAX)], ..Choice::default() };
-    let [first, last] = pending.as_two_writes(Extent::default(), &choice).unwrap();
-    assert!(first.1.is_empty() && last.1.is_empty());
 }

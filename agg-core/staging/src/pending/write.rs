@@ -5,23 +5,11 @@ use super::Pending;
 use super::part::Part;
 use super::pieces;
 use super::run::Run;
-use aggio_base::error::{Error, ErrorClass, Result};
+use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_types::datatype::Datatype;
 use aggio_types::memory::Memory;
 use aggio_types::view::{Representation, View};
-use std::ops::Range;
-
-/// Which of the bytes that are kept shall be written.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Choice<'a> {
-    /// Bytes that are in the file already are written again here; in order, apart.
-    pub again: &'a [Extent],
-    /// Not here, where other ranks have written later; in order, apart.
-    pub without: &'a [Extent],
-    /// Nor here.
-    pub keep: Extent,
-}
 
 impl Pending {
     /// One write for all of them: a view that shows the bytes they cover, in ascending order, and
@@ -30,41 +18,26 @@ impl Pending {
     /// The memory may be used as long as this value is not changed.
     ///
     /// # Errors
-    /// `NoMem` or `Arg` if there are more pieces than can be described, `Io` if bytes that were in
-    /// files are lost.
+    /// `NoMem` or `Arg` if there are more pieces than can be described.
     pub fn as_one_write(&self) -> Result<(View, Memory)> {
-        let runs = pieces::ascending(self.runs.iter().copied());
-        self.check(&runs)?;
-        self.as_write_of(&runs)
+        self.as_write_of(&pieces::ascending(self.runs.iter().copied()))
     }
 
-    /// As [`Pending::as_one_write`], for the bytes that `choice` selects, in two writes: all bytes
-    /// that are not in `last`, then those that are.
+    /// As [`Pending::as_one_write`], without the bytes of `left`, in two writes: all bytes that are
+    /// not in `last`, then those that are.
     ///
     /// # Errors
     /// As [`Pending::as_one_write`].
-    pub fn as_two_writes(&self, last: Extent, choice: &Choice<'_>) -> Result<[(View, Memory); 2]> {
-        let mut runs = match self.saved.begins_at(choice.again) {
-            // Do not walk over saved bytes: a rank that often reads by itself would do so each
-            // time.
-            Some(position) => pieces::ascending(self.runs_from(position).into_iter()),
-            None => {
-                let all = pieces::ascending(self.runs.iter().copied());
-                pieces::chosen(&all, &self.saved, choice.again)
-            }
-        };
-        if !choice.without.is_empty() {
-            runs = pieces::outside(&runs, choice.without);
+    pub fn as_two_writes(&self, last: Extent, left: Extent) -> Result<[(View, Memory); 2]> {
+        let mut runs = pieces::ascending(self.runs.iter().copied());
+        if !left.is_empty() {
+            runs = pieces::outside(&runs, left);
         }
-        if !choice.keep.is_empty() {
-            runs = pieces::outside(&runs, &[choice.keep]);
-        }
-        self.check(&runs)?;
         let (others, last) = pieces::apart(&runs, last);
         Ok([self.as_write_of(&others)?, self.as_write_of(&last)?])
     }
 
-    /// A write of these, which have been checked.
+    /// A write of these.
     pub(super) fn as_write_of(&self, runs: &[Run]) -> Result<(View, Memory)> {
         let addresses = self.addresses();
         let in_memory = blocks(runs, |run| {
@@ -81,29 +54,6 @@ impl Pending {
         Ok((view, memory))
     }
 
-    /// Looks whether the bytes of these are those that were put in.
-    ///
-    /// # Errors
-    /// `Io` if a file has lost bytes of a part that has some of them.
-    pub(super) fn check(&self, runs: &[Run]) -> Result<()> {
-        if self.spilled == 0 {
-            return Ok(());
-        }
-        let addresses = self.addresses();
-        let mut needed: Vec<Option<Range<usize>>> = vec![None; addresses.len()];
-        for run in runs {
-            let part = part_of(&addresses, run.position);
-            let first = addresses[part].0;
-            let (start, end) = ((run.position - first) as usize, (run.end() - first) as usize);
-            let places = needed[part].get_or_insert(start..end);
-            *places = places.start.min(start)..places.end.max(end);
-        }
-        let is_sound = |(part, places): (&Part, Option<Range<usize>>)| {
-            places.is_none_or(|places| part.is_sound(places))
-        };
-        if self.parts.iter().zip(needed).all(is_sound) { Ok(()) } else { Err(lost()) }
-    }
-
     /// The position and the address of the first byte of each part.
     fn addresses(&self) -> Vec<(u64, u64)> {
         let mut position = 0;
@@ -114,13 +64,6 @@ impl Pending {
         };
         self.parts.iter().map(place).collect()
     }
-}
-
-pub(super) fn lost() -> Error {
-    Error::new(
-        ErrorClass::Io,
-        "the file that keeps bytes until they are written has lost some of them",
-    )
 }
 
 /// The part that has the byte at `position`; `addresses` are those of all parts.

@@ -58,28 +58,21 @@ pub fn born(fd: std::os::fd::RawFd) -> u64 {
 
 /// Takes the lock that marks the owner as alive; returns whether it was free.
 fn lock(file: &std::fs::File) -> bool {
-    locked_by(file, libc::F_OFD_SETLK)
+    locked_by(file, libc::F_OFD_SETLK).is_ok()
 }
 
 /// Takes the lock on a new file; a process that looks for abandoned files may hold it for a moment.
-/// Returns whether it could.
-fn lock_new(file: &std::fs::File) -> bool {
-    let interrupted = || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
-    while !locked_by(file, libc::F_OFD_SETLKW) {
-        if !interrupted() {
-            return false;
-        }
-    }
-    true
+///
+/// # Errors
+/// The error of the system call.
+fn lock_new(file: &std::fs::File) -> std::io::Result<()> {
+    locked_by(file, libc::F_OFD_SETLKW)
 }
 
-fn locked_by(file: &std::fs::File, command: libc::c_int) -> bool {
+/// Locks the whole file.
+fn locked_by(file: &std::fs::File, command: libc::c_int) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
-    // SAFETY: all bits zero are a lock record.
-    let mut record: libc::flock = unsafe { std::mem::zeroed() };
-    record.l_type = libc::F_WRLCK as libc::c_short;
-    // SAFETY: the descriptor is open and the record outlives the call.
-    unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut record) == 0 }
+    aggio_base::os::ofd_lock(file.as_raw_fd(), command, libc::F_WRLCK, 0, 0)
 }
 
 /// The end of the name of a spool file that is being made.

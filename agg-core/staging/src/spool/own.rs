@@ -76,7 +76,7 @@ impl Spool {
         let (slots, free, end) = (Vec::new(), Vec::new(), HEAD);
         let others = Others::beside(&path);
         let mut spool = Self { file, path: path.clone(), slots, free, end, head: None, others };
-        let made = if super::lock_new(&spool.file) { spool.begin() } else { Err(last()) };
+        let made = super::lock_new(&spool.file).and_then(|()| spool.begin());
         if let Err(error) = made.and_then(|()| std::fs::rename(&new, &path)) {
             let _ = std::fs::remove_file(&new);
             return Err(failed(error));

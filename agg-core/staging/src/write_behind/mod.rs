@@ -6,10 +6,8 @@ mod straight;
 
 pub use queue::Ticket;
 
-use crate::pending::{Moment, Pending, Spill};
-use aggio_base::error::Result;
+use crate::pending::Pending;
 use aggio_base::extent::Extent;
-use aggio_base::log::{self, Level};
 use aggio_base::spare_memory::Allowance;
 use aggio_comm::transport::{Hold, Holders};
 use habit::Habit;
@@ -17,42 +15,30 @@ use queue::Queue;
 use std::sync::Arc;
 use straight::Straight;
 
-/// The most pieces that are remembered without their bytes.
-const CLAIMS: u64 = 4_000_000;
-const FORGOTTEN: &str = "single ranks have written more since the last synchronisation than is \
-    kept in mind: of bytes that several ranks have written the last write may not count";
-
 /// The most runs to look through for each access of a rank alone; more are written out once.
 const FEW_RUNS: usize = 64;
 
 /// Pieces that may wait: planning one write of them takes memory for each.
 const PIECES: u64 = 4_000_000;
 
-/// Where bytes that are to wait find room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// In memory, beside the bytes that wait there.
-    InMemory,
-    /// In a file.
-    InFile,
-    /// Nowhere: waiting bytes must be written out before.
-    None,
+/// A flush in progress, by all ranks.
+#[derive(Debug)]
+pub struct Flying {
+    /// This rank's writes.
+    pub pending: Arc<Pending>,
+    /// This rank has written them alone before all ranks had come.
+    pub flown: bool,
+    /// All ranks have come: it is too late to write alone.
+    pub committed: bool,
 }
 
 /// The waiting writes of this rank.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Writes since the last flush. Those that this rank has written to the file by itself are
-    /// kept, because another rank may have written the same bytes.
+    /// Writes since the last flush that are not in the file.
     pub pending: Pending,
-    /// The writes of a flush in progress, by all ranks.
-    pub flying: Option<Arc<Pending>>,
-    /// The places of older writes since the last flush, without their bytes.
-    pub claims: Pending,
-    /// Files for bytes that memory has no room for, if there is a place for them.
-    pub spill: Option<Spill>,
-    /// Number of collective writes.
-    calls: u64,
+    /// The flush in progress.
+    pub flying: Option<Flying>,
     /// Shared with the other ranks while something waits, so that they can ask for it.
     hold: Option<Hold>,
     /// A worker answers them.
@@ -74,28 +60,30 @@ pub struct Waiting {
     pub was_asked: bool,
     /// How often ranks had to ask for waiting bytes.
     pub habit: Habit,
-    /// This rank has written its part of a flush alone before all had come, or it is too late for
-    /// that.
-    pub flown: bool,
-    /// See [`Waiting::flown`].
-    pub committed: bool,
     /// The memory of the node that is taken.
     allowance: Allowance,
     /// Flushes in the order of the calls that they are for.
     queue: Queue,
 }
 
+impl Flying {
+    /// The flush of these writes.
+    pub fn new(pending: Arc<Pending>) -> Self {
+        Self { pending, flown: false, committed: false }
+    }
+}
+
 impl Waiting {
     /// The writes of a flush in progress, unless this rank has written its part alone: others may
     /// have written some of these bytes since, and this rank writes none of them again.
     pub fn unwritten_flight(&self) -> Option<&Pending> {
-        self.flying.as_deref().filter(|_| !self.flown)
+        self.flying.as_ref().filter(|flying| !flying.flown).map(|flying| &*flying.pending)
     }
 
     /// Bytes that are not in the file.
     pub fn bytes(&self) -> u64 {
-        let flying = self.unwritten_flight().map_or(0, Pending::unsaved_bytes);
-        self.pending.unsaved_bytes() + flying
+        let flying = self.unwritten_flight().map_or(0, Pending::bytes);
+        self.pending.bytes() + flying
     }
 
     /// The place of a flush that a call begins now.
@@ -104,8 +92,7 @@ impl Waiting {
     }
 
     /// Publishes to the other ranks whether something waits.
-    pub fn tell(&mut self, holders: Option<&Holders>) {
-        let Some(holders) = holders else { return };
+    pub fn tell(&mut self, holders: &Holders) {
         let flies = self.unwritten_flight().is_some();
         if self.pending.is_empty() && !flies && !self.alone.is_empty() {
             self.alone = Extent::default();
@@ -153,74 +140,19 @@ impl Waiting {
         self.flying.is_none() && ticket.is_first()
     }
 
-    /// Where `more` bytes find room beside the waiting ones: `memory` bytes may wait in memory and
-    /// `storage` bytes in files, unless requests for pieces of `cheap` bytes cost so little that
-    /// writing them out is as good.
-    pub fn room(
-        &mut self,
-        more: u64,
-        memory: u64,
-        storage: u64,
-        cheap: impl FnOnce() -> u64,
-    ) -> Room {
-        let pending = &mut self.pending;
-        let fits = pending.bytes_in_memory().saturating_add(more) <= memory;
-        let has_room = fits && pending.pieces() <= PIECES && self.allowance.take(more);
-        if pending.is_empty() || has_room {
-            return Room::InMemory;
-        }
-        let is_cheap = pending.bytes() / pending.pieces() >= cheap();
-        let spills = !is_cheap && may_spill(&mut self.spill, pending, more, storage);
-        if spills { Room::InFile } else { Room::None }
+    /// Whether `more` bytes have room beside the waiting ones in `memory` bytes.
+    pub fn has_room(&mut self, more: u64, memory: u64) -> bool {
+        let pending = &self.pending;
+        let fits = pending.bytes().saturating_add(more) <= memory && pending.pieces() <= PIECES;
+        let has_room = fits && self.allowance.take(more);
+        self.pending.is_empty() || has_room
     }
 
     /// Drops all waiting bytes; returns how many of them are not in the file.
     pub fn give_up(&mut self) -> u64 {
         let bytes = self.bytes();
-        (self.pending, self.flying, self.claims, self.alone) = Default::default();
+        (self.pending, self.flying, self.alone) = Default::default();
         self.hold = None;
         bytes
     }
-
-    /// The moment of a write now.
-    pub fn moment(&mut self, is_collective: bool) -> Moment {
-        if is_collective {
-            self.calls += 1;
-            return Moment::of_call(self.calls);
-        }
-        Moment::after_call(self.calls)
-    }
-
-    /// Gives up the bytes that are in the file. If all ranks are writing just now, those may be
-    /// needed once more.
-    ///
-    /// # Errors
-    /// `NoMem` if there is no memory for a copy of the others; then nothing has changed.
-    pub fn release(&mut self) -> Result<()> {
-        if self.flying.is_some() {
-            return Ok(());
-        }
-        let unsaved = self.pending.take_unsaved()?;
-        let saved = std::mem::replace(&mut self.pending, unsaved);
-        self.claims.add_after(saved.without_data());
-        if self.claims.pieces() > CLAIMS {
-            log::once_on_any_rank(Level::Warn, FORGOTTEN);
-            self.claims = Pending::default();
-        }
-        Ok(())
-    }
-}
-
-/// Whether bytes may wait in a file beside those that do. Once there is no room, files are not
-/// tried again.
-fn may_spill(spill: &mut Option<Spill>, pending: &mut Pending, more: u64, storage: u64) -> bool {
-    if pending.pieces() > PIECES || pending.spilled_bytes().saturating_add(more) > storage {
-        return false;
-    }
-    let has_room =
-        spill.as_ref().is_some_and(|spill| pending.spill_to(spill, more, storage).is_ok());
-    if !has_room {
-        *spill = None;
-    }
-    has_room
 }

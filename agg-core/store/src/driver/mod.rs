@@ -25,9 +25,8 @@ mod mapped;
 pub mod portions;
 mod posix;
 mod reserving;
-pub mod sigbus;
+mod sigbus;
 mod striping;
-pub mod tmpfile;
 
 #[cfg(test)]
 mod fd_passing_tests;

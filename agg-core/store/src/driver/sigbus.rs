@@ -46,7 +46,7 @@ static mut BEFORE: MaybeUninit<libc::sigaction> = MaybeUninit::zeroed();
 /// Runs `copy`, which may touch the pages of a mapping at `range`; whether all of them were there.
 /// If not, the bytes that it has read are invalid, and those that it has stored may be lost. `copy`
 /// is not run if it cannot be guarded.
-pub fn guarded(range: Range<usize>, copy: impl FnOnce()) -> bool {
+pub(super) fn guarded(range: Range<usize>, copy: impl FnOnce()) -> bool {
     let Some(guard) = Guard::over(range) else { return false };
     compiler_fence(SeqCst);
     copy();

@@ -212,7 +212,8 @@ impl Opening<'_> {
             facts,
         };
         let (transport, number) = (lane.transport, lane.lane.number());
-        let storage = Storage::new(transport.clone(), number, driver, reach, format, terms.buffers);
+        let buffers = terms.holders.is_some();
+        let storage = Storage::new(transport.clone(), number, driver, reach, format, buffers);
         let (storage, split) = (Arc::new(storage), Arc::<SplitCall>::default());
         let place = drivers.absolute(path);
         let (open_files, played) = (engine.open_files.clone(), transport.played());

@@ -32,15 +32,15 @@ impl Opening<'_> {
             && amode.is_writable()
             && !amode.has(Amode::SEQUENTIAL)
             && !opened.found.facts.is_staged;
-        if !may_buffer_writes || hints.aggio_defer_unasked {
-            return Ok(Terms { buffers: may_buffer_writes, ..Terms::default() });
+        if !may_buffer_writes {
+            return Ok(Terms::default());
         }
         let (nodes, rank) = (lane.transport.nodes(), lane.transport.rank());
         let offers = lane.offers().filter(|_| lane.transport.size() > 1);
         let ranks = nodes.beside(rank).count();
         let holders = offers.map(|(table, slot)| Holders::new(table, slot, ranks));
         if nodes.count() == 1 {
-            return Ok(Terms { buffers: holders.is_some(), holders, asks: None });
+            return Ok(Terms { holders, asks: None });
         }
         // Ranks that do not see the file, or not the writes of other nodes, cannot store their part
         // on demand of another rank.
@@ -49,7 +49,7 @@ impl Opening<'_> {
         }
         let asks = self.connect_nodes(holders.as_ref()).await?;
         let holders = holders.filter(|_| asks.is_some());
-        Ok(Terms { buffers: holders.is_some(), holders, asks })
+        Ok(Terms { holders, asks })
     }
 
     /// Connects the nodes, unless that was in vain once.

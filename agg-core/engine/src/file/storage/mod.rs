@@ -156,15 +156,6 @@ impl Storage {
         is_local(&self.reach.facts.file_system)
     }
 
-    /// Bytes of a piece from which on a request of its own costs less than another copy of it.
-    pub(super) fn cheap_piece(&self) -> u64 {
-        // On a local file system the time of requests of some length shows mostly the cost of new
-        // pages.
-        let measured = self.driver.meter().filter(|meter| !meter.is_local());
-        let assumed = Costs::assumed(&self.reach.facts.file_system);
-        2 * measured.map_or(assumed, |meter| meter.writes.figures()).request_in_bytes()
-    }
-
     /// Whether the file ends before the end of `span` and becomes longer once buffered writes in
     /// `hull` are stored.
     pub(super) fn ends_before(&self, hull: Extent, span: Extent) -> bool {

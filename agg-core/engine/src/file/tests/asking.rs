@@ -221,7 +221,7 @@ fn what_finds_no_room_makes_all_write_together() {
     for nodes in NODES {
         let scratch = Scratch::new();
         let name = scratch.name();
-        let small = [DEFER, ("aggio_tune", "defer_buffer=35"), ("aggio_tune", "defer_spill=0")];
+        let small = [DEFER, ("aggio_tune", "defer_buffer=35")];
         let totals = ranks_on(on(nodes, RANKS), move |transport| {
             let rank = open_with(&transport, &name, &small);
             (0..10).for_each(|call| write_parts(&rank, 30 * call, 1));
@@ -392,18 +392,6 @@ fn before_a_job_ends_by_force_all_that_waits_is_stored_but_for_what_fails_which_
             assert_eq!(found, wanted, "{fails}");
         }
     }
-}
-
-#[test]
-fn a_rank_that_cannot_ask_tells_what_a_job_that_ends_by_force_loses() {
-    let scratch = Scratch::new();
-    let name = scratch.name();
-    ranks(2, move |transport| {
-        let rank = open_with(&transport, &name, &[DEFER, UNASKED]);
-        write_parts(&rank, 0, 1);
-        assert_eq!(class(rank.file.rescue()), ErrorClass::Io);
-    });
-    assert_eq!(scratch.bytes(), [[1; 10], [2; 10]].concat());
 }
 
 #[test]

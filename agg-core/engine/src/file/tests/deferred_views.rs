@@ -25,7 +25,7 @@ fn a_rank_sets_views_and_writes_while_another_has_not_called_yet() {
         }
         for call in 0..calls {
             rank.set_view(at(10 * call + 5 * rank.number as u64)).unwrap();
-            assert_eq!(moved(rank.write_all(Position::Individual, &[call as u8; 5])), 5);
+            assert_eq!(moved(rank.write(Position::Individual, &[call as u8; 5])), 5);
         }
         if rank.number == 0 {
             first_is_done.wait();
@@ -83,7 +83,7 @@ fn another_file_finds_no_pointer_that_was_moved() {
             rank.write(Position::Shared, b"x");
         }
         rank.wait(rank.file.clone().close()).unwrap();
-        let deferring = hints(&[DEFER, UNASKED]);
+        let deferring = hints(&[DEFER]);
         let request = OpenRequest::new(&names[1], Amode::RDWR.with(Amode::APPEND), deferring);
         let file = wait(&*transport, engine().open(transport.clone(), request)).unwrap();
         let rank = Rank { number: transport.rank(), file };

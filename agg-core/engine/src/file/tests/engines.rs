@@ -62,20 +62,26 @@ fn a_file_that_defers_in_one_engine_is_not_flushed_by_another() {
     let scratch = Scratch::new();
     let (path, first, second) = (scratch.file("x"), Arc::new(Engine::default()), Engine::default());
     let (second, other) = (Arc::new(second), path.clone());
-    ranks(1, move |transport| {
-        let open = |engine: &Arc<Engine>| {
-            let request = OpenRequest::new(&path, CREATE, hints(&[DEFER, UNASKED]));
-            wait(&*transport, engine.open(transport.clone(), request)).expect("it opens")
+    ranks(2, move |transport| {
+        let open = |engine: &Arc<Engine>, transport: &Arc<ThreadTransport>| {
+            let rank = open_in(engine, transport, &path, &[DEFER]);
+            rank.barrier();
+            rank
         };
-        let rank = Rank { number: 0, file: open(&first) };
-        assert_eq!(moved(rank.write(Position::Explicit(0), b"waits")), 5);
-        let stranger = Rank { number: 0, file: open(&second) };
-        assert_eq!(moved(stranger.read(Position::Explicit(0), 5).1), 0, "as another process");
-        let sibling = Rank { number: 0, file: open(&first) };
-        assert_eq!(sibling.read(Position::Explicit(0), 5).0, b"waits");
-        for rank in [rank, stranger, sibling] {
-            rank.wait(rank.file.clone().close()).expect("it closes");
+        let rank = open(&first, &transport);
+        let bytes: &[u8] = if rank.number == 0 { b"waits" } else { b"" };
+        assert_eq!(moved(rank.write_all(Position::Explicit(0), bytes)), bytes.len() as u64);
+        if rank.number == 0 {
+            let alone = ThreadTransport::group(1).remove(0);
+            let stranger = open(&second, &alone);
+            assert_eq!(moved(stranger.read(Position::Explicit(0), 5).1), 0, "as another process");
+            let sibling = open(&first, &alone);
+            assert_eq!(sibling.read(Position::Explicit(0), 5).0, b"waits");
+            for rank in [stranger, sibling] {
+                rank.wait(rank.file.clone().close()).expect("it closes");
+            }
         }
+        rank.wait(rank.file.clone().close()).expect("it closes");
     });
     assert_eq!(std::fs::read(other).unwrap(), b"waits");
 }
@@ -112,7 +118,7 @@ fn handles_of_a_file_know_each_other_though_its_name_has_changed() {
                 }
             }
             late.barrier();
-            let defers = open(&pairs[late.number], &other, &[DEFER, UNASKED]);
+            let defers = open(&pairs[late.number], &other, &[DEFER]);
             let place = Position::Explicit(10 * late.number as i64);
             assert_eq!(moved(defers.write(place, &[7; 10])), 10);
             assert_eq!(late.read(place, 10).0, [7; 10], "rank {}", late.number);

@@ -16,11 +16,9 @@ mod header;
 mod manage;
 mod open;
 mod orders;
-mod overlaps;
 mod pointers;
 mod sealing;
 mod small;
-mod spill;
 mod split;
 mod write_behind;
 
@@ -56,9 +54,8 @@ fn engine() -> &'static Arc<Engine> {
 
 const CREATE: Amode = Amode::RDWR.with(Amode::CREATE);
 
-/// Defers writes; also where no rank can request a flush.
+/// Defers writes.
 const DEFER: (&str, &str) = ("aggio_defer", "enable");
-const UNASKED: (&str, &str) = ("aggio_tune", "defer_unasked=true");
 
 /// A file name of its own; the file is deleted in the end.
 pub(super) struct Scratch(PathBuf);

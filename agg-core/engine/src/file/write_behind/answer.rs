@@ -21,11 +21,10 @@ impl Answering {
 
     /// Starts a worker that answers the requests for `buffer`, once writes are buffered.
     pub(super) fn start(&self, buffer: &Arc<Buffer>) {
-        let Some(holders) = buffer.holders() else { return };
         if !buffer.takes_answering() {
             return;
         }
-        let task = answers(Arc::downgrade(buffer), holders.clone());
+        let task = answers(Arc::downgrade(buffer), buffer.holders().clone());
         let running = self.workers.away(Box::pin(task));
         if running.is_here() {
             // No thread can answer, so nothing stays buffered.

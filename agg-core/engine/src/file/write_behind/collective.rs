@@ -61,7 +61,7 @@ impl WriteBehind {
             let mut waiting = buffer.lock();
             waiting.hull = waiting.hull.hull(all.writes);
         }
-        let kept = self.keep(request, true);
+        let kept = self.keep(request);
         self.answer_others();
         Decision::Done(kept)
     }
@@ -69,10 +69,10 @@ impl WriteBehind {
     /// Records that this rank has finished a collective write that may be buffered. Another rank
     /// may have finished earlier: its next operation comes after this rank's part.
     pub(in crate::file) fn note_done(&self) {
-        if let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) {
+        if let Some(buffer) = &self.buffer {
             let mut waiting = buffer.lock();
             waiting.done = waiting.done.wrapping_add(1);
-            holders.note_done();
+            buffer.holders().note_done();
         }
     }
 
@@ -84,12 +84,12 @@ impl WriteBehind {
         flush: Option<&Flush>,
     ) -> WriteBehindVote {
         let span = request.as_ref().map_or(Extent::default(), Request::span);
-        let has_room = |request: &Request| buffer.finds_room(request.len);
+        let has_room = |request: &Request| buffer.has_room(request.len);
         let lacks_room = request.as_ref().is_ok_and(|request| !has_room(request));
         let costs_more = |request: &Request| request.len > 0 && !buffer.is_worth_it(request);
         let costs_more = request.as_ref().is_ok_and(costs_more);
         let is_alone = self.is_only_handle();
-        let meets_alone = self.holders().is_some_and(|all| !all.alone().intersect(span).is_empty());
+        let meets_alone = !buffer.holders().alone().intersect(span).is_empty();
         let waiting = buffer.lock();
         let is_quiet = flush.is_some_and(|flush| flush.finds_quiet(&waiting));
         let vote = WriteBehindVote::on(span);

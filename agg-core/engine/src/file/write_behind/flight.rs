@@ -6,7 +6,7 @@ use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_comm::task;
 use aggio_staging::pending::Pending;
-use aggio_staging::write_behind::Ticket;
+use aggio_staging::write_behind::{Flying, Ticket};
 use std::sync::Arc;
 
 /// A flush that has begun. One that does not end leaves everything buffered.
@@ -14,7 +14,6 @@ pub(super) struct Flight<'a> {
     write_behind: &'a WriteBehind,
     buffer: &'a Buffer,
     pub(super) pending: Arc<Pending>,
-    pub(super) claims: Pending,
 }
 
 impl<'a> Flight<'a> {
@@ -30,9 +29,8 @@ impl<'a> Flight<'a> {
                 let mut waiting = buffer.lock();
                 if waiting.flying.is_none() {
                     let pending = Arc::new(std::mem::take(&mut waiting.pending));
-                    waiting.flying = Some(pending.clone());
-                    let claims = std::mem::take(&mut waiting.claims);
-                    return Self { write_behind, buffer, pending, claims };
+                    waiting.flying = Some(Flying::new(pending.clone()));
+                    return Self { write_behind, buffer, pending };
                 }
             }
             write_behind.split.progress();
@@ -40,38 +38,27 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// Ends the flush. Independent writes of this rank during the flush are newer and are written
-    /// once more.
+    /// Ends the flush.
     pub(super) fn land(self, result: Result<()>) -> Result<()> {
         result?;
         let mut waiting = self.buffer.lock();
-        if waiting.flying.is_none() {
-            return Ok(());
-        }
         // All ranks have stored their part. It is not written again, even if the next step fails.
-        (waiting.flying, waiting.flown, waiting.committed) = Default::default();
-        waiting.hull = Extent::default();
-        self.buffer.tell(&mut waiting);
-        let again = self.buffer.write_saved_again(&waiting.pending);
-        if again.is_err() {
-            waiting.pending.note_unsaved();
+        if waiting.flying.take().is_some() {
+            waiting.hull = Extent::default();
+            self.buffer.tell(&mut waiting);
         }
-        again
+        Ok(())
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         let mut waiting = self.buffer.lock();
-        if waiting.flying.take().is_none() {
-            return;
-        }
-        let has_flown = std::mem::take(&mut waiting.flown);
-        waiting.committed = false;
-        waiting.claims.add_before(std::mem::take(&mut self.claims));
+        let Some(Flying { pending, flown, .. }) = waiting.flying.take() else { return };
+        drop(pending);
         // No rank uses it any more, unless one writes it out right now, which holds the lock.
-        if let Some(flown) = Arc::get_mut(&mut self.pending).filter(|_| !has_flown) {
-            waiting.pending.add_before(std::mem::take(flown));
+        if let Some(pending) = Arc::get_mut(&mut self.pending).filter(|_| !flown) {
+            waiting.pending.add_before(std::mem::take(pending));
         }
         self.buffer.tell(&mut waiting);
         drop(waiting);

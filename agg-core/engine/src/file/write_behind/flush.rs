@@ -1,17 +1,17 @@
 //! A flush: the buffered writes of all ranks become one collective write.
 
 use super::WriteBehind;
-use super::buffer::{Buffer, is_no_room};
+use super::buffer::Buffer;
 use super::flight::Flight;
-use super::overlaps;
 use crate::exchange;
 use aggio_base::error::Result;
 use aggio_base::extent::Extent;
 use aggio_base::report::Counters;
+use aggio_comm::group;
 use aggio_comm::tags::{TagBlock, Tags};
-use aggio_comm::task::place::anywhere;
+use aggio_comm::task::place::{anywhere, on_caller};
 use aggio_plan::format::Map;
-use aggio_staging::pending::Choice;
+use aggio_staging::pending::Pending;
 use aggio_staging::write_behind::{Ticket, Waiting};
 use aggio_types::memory::Memory;
 use aggio_types::view::View;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 pub(in crate::file) struct Flush {
     /// Its place among all flushes.
     ticket: Ticket,
-    /// The second round is used if the first one finds no room. `None` if no collective write has
-    /// been deferred yet, as all ranks know; then there is nothing to write.
-    rounds: Option<[Round; 2]>,
+    /// `None` if no collective write has been deferred yet, as all ranks know; then there is
+    /// nothing to write.
+    round: Option<Round>,
     /// The file's map agreed on by all ranks when they made the call.
     map: Option<Arc<dyn Map>>,
     /// A worker may carry it out.
@@ -42,10 +42,10 @@ impl Flush {
     }
 }
 
-/// Tags of one collective write of buffered writes.
+/// Tags of the collective write of buffered writes.
 struct Round {
-    /// Tags of the step that orders overlapping writes.
-    order: TagBlock,
+    /// Tags of the step in which the ranks meet.
+    meeting: TagBlock,
     tags: TagBlock,
     /// Tags of the write of the bytes that must be stored last.
     last: TagBlock,
@@ -57,14 +57,14 @@ impl WriteBehind {
     pub(in crate::file) fn flush_tags(&self, tags: &Tags, may_move: bool) -> Option<Flush> {
         let (ticket, is_void) = {
             let waiting = self.buffer.as_ref()?.lock();
-            (waiting.ticket(), self.is_shared() && !waiting.has_waited)
+            (waiting.ticket(), !waiting.has_waited)
         };
         let round = || {
-            let [order, tags, last] = [(); 3].map(|()| tags.next());
-            Round { order, tags, last }
+            let [meeting, tags, last] = [(); 3].map(|()| tags.next());
+            Round { meeting, tags, last }
         };
-        let rounds = (!is_void).then(|| [(); 2].map(|()| round()));
-        Some(Flush { ticket, rounds, map: self.storage.format().map(), may_move })
+        let round = (!is_void).then(round);
+        Some(Flush { ticket, round, map: self.storage.format().map(), may_move })
     }
 
     /// Writes the buffered writes of all ranks as one collective write.
@@ -81,47 +81,19 @@ impl WriteBehind {
 
     async fn carry_out(&self, buffer: &Buffer, flush: Flush) -> Result<()> {
         self.drain_others();
-        if self.transport().size() == 1 {
-            return buffer.drain();
-        }
-        let Flush { ticket, rounds, map, may_move } = flush;
-        let Some([first, second]) = rounds else { return Ok(()) };
-        let (result, may_have_taken_room) =
-            self.write_together(buffer, &ticket, first, map.as_deref(), may_move).await;
-        if !may_have_taken_room {
-            return result;
-        }
-        // A rank without memory to load its spilled bytes still takes part.
-        buffer.lock().pending.recall().ok();
-        self.write_together(buffer, &ticket, second, map.as_deref(), may_move).await.0
-    }
-
-    /// One round of a flush. Also returns whether spill files may have taken the room that the
-    /// write lacked, equal on all ranks and independent of the writes that this rank makes
-    /// afterwards.
-    async fn write_together(
-        &self,
-        buffer: &Buffer,
-        ticket: &Ticket,
-        round: Round,
-        map: Option<&dyn Map>,
-        may_move: bool,
-    ) -> (Result<()>, bool) {
-        let Round { order, tags, last } = round;
-        let mut spills = false;
-        let flight = Flight::begin(self, buffer, ticket).await;
+        let Flush { ticket, round, map, may_move } = flush;
+        let Some(Round { meeting, tags, last }) = round else { return Ok(()) };
+        let flight = Flight::begin(self, buffer, &ticket).await;
         let hints = buffer.hints();
-        let kept = [&flight.claims, &*flight.pending];
-        let writes = overlaps::settle(self.transport(), &order, kept).await.and_then(|settled| {
-            spills = settled.spills;
-            let lost = settled.lost?;
-            // All ranks take part, so independent writes of this rank must not overwrite newer
-            // bytes of another.
-            let all = [Extent::between(0, u64::MAX)];
-            let without = if buffer.commits() { &lost[..] } else { &all };
-            let again = &settled.contested;
-            let choice = Choice { again, without, ..Choice::default() };
-            flight.pending.as_two_writes(buffer.last_bytes(), &choice)
+        on_caller().await;
+        meeting.ready().await;
+        let met = group::barrier(self.transport(), meeting.tag(0)).await;
+        let writes = met.and_then(|()| {
+            // All ranks take part. A rank that has stored its bytes alone writes none: they must
+            // not overwrite newer bytes of another.
+            let none = Pending::default();
+            let pending = if buffer.commits() { &*flight.pending } else { &none };
+            pending.as_two_writes(buffer.last_bytes(), Extent::default())
         });
         if may_move {
             anywhere().await;
@@ -131,7 +103,7 @@ impl WriteBehind {
         if writes.as_ref().is_ok_and(has_bytes) {
             Counters::add(&self.storage.counters().flushes, 1);
         }
-        let scene = self.storage.scene(&hints, None, map);
+        let scene = self.storage.scene(&hints, None, map.as_deref());
         let more = writes.as_ref().is_ok_and(|[_, (_, memory)]| !memory.is_empty());
         let (first, more) = exchange::write_first(scene, request(&writes, 0), &tags, more).await;
         let result = match (first.result, more) {
@@ -139,8 +111,7 @@ impl WriteBehind {
             (result, _) => result,
         };
         drop(writes);
-        let may_have_taken_room = spills && result.as_ref().is_err_and(is_no_room);
-        (flight.land(result), may_have_taken_room)
+        flight.land(result)
     }
 }
 

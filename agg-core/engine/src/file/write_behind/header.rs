@@ -14,9 +14,7 @@ use aggio_store::driver::Outcome;
 impl WriteBehind {
     /// Whether an independent write of this rank joins the writes already buffered.
     pub(in crate::file) fn joins(&self, request: &Request) -> bool {
-        let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) else {
-            return false;
-        };
+        let Some(buffer) = &self.buffer else { return false };
         if self.transport().rank() != 0 {
             return false;
         }
@@ -26,8 +24,8 @@ impl WriteBehind {
             && !request.atomic
             && announces
             && self.is_only_handle()
-            && !holders.are_asked()
-            && buffer.finds_room(request.len);
+            && !buffer.holders().are_asked()
+            && buffer.has_room(request.len);
         if !may_join {
             return false;
         }
@@ -41,13 +39,13 @@ impl WriteBehind {
     /// Buffers an independent write that joins others.
     pub(in crate::file) fn keep_independent(&self, request: Result<Request>) -> Outcome {
         let span = request.as_ref().map_or(Extent::default(), Request::span);
-        if let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) {
+        if let Some(buffer) = &self.buffer {
             let mut waiting = buffer.lock();
             // Before buffering, so that a rank that learns of this write finds its extent.
             waiting.alone = waiting.alone.hull(span);
-            holders.set_alone(waiting.alone);
+            buffer.holders().set_alone(waiting.alone);
         }
-        let kept = self.keep(request, false);
+        let kept = self.keep(request);
         if let (Err(_), Some(buffer)) = (&kept.result, &self.buffer) {
             buffer.tell(&mut buffer.lock());
         }

@@ -15,7 +15,6 @@ mod flight;
 mod flush;
 mod header;
 mod open_files;
-mod overlaps;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -48,9 +47,7 @@ use std::sync::Arc;
 /// The terms on which writes of a file are buffered; the same on all ranks.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
-    /// Writes may be buffered.
-    pub(super) buffers: bool,
-    /// The ranks of the node with buffered writes, where ranks can request flushes.
+    /// The ranks of the node with buffered writes; `None` if writes are not buffered.
     pub(super) holders: Option<Holders>,
     /// The connection to other nodes, if there are any.
     pub(super) asks: Option<NodeAsks>,
@@ -75,12 +72,12 @@ impl WriteBehind {
         storage: Arc<Storage>,
         split: Arc<SplitCall>,
         handle: Handle,
-        Terms { buffers, holders, asks }: Terms,
+        Terms { holders, asks }: Terms,
         hints: &Arc<Hints>,
         workers: Workers,
     ) -> Self {
-        let new = || Buffer::new(storage.clone(), holders, hints.clone(), handle.path());
-        let buffer = buffers.then(|| Arc::new(new()));
+        let new = |holders| Buffer::new(storage.clone(), holders, hints.clone());
+        let buffer = holders.map(|holders| Arc::new(new(holders)));
         let requests = FlushRequests::new(storage.clone(), split.clone(), asks);
         Self { storage, split, handle, buffer, requests, answering: Answering::new(workers) }
     }
@@ -107,19 +104,16 @@ impl WriteBehind {
         self.is_on() && !atomic
     }
 
-    /// Whether ranks can request flushes of each other.
-    pub(super) fn is_shared(&self) -> bool {
-        self.holders().is_some()
-    }
-
     /// The state of the buffered writes.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> Option<std::sync::MutexGuard<'_, Waiting>> {
         self.buffer.as_ref().map(|buffer| buffer.lock())
     }
 
+    /// The state through which ranks request flushes.
+    #[cfg(test)]
     pub(super) fn holders(&self) -> Option<&Holders> {
-        self.buffer.as_ref()?.holders()
+        Some(self.buffer.as_ref()?.holders())
     }
 
     fn transport(&self) -> &dyn Transport {
@@ -134,13 +128,13 @@ impl WriteBehind {
     }
 
     /// Buffers a write. The program may change its memory afterwards.
-    pub(super) fn keep(&self, request: Result<Request>, is_collective: bool) -> Outcome {
+    fn keep(&self, request: Result<Request>) -> Outcome {
         let Some(buffer) = &self.buffer else { return not_buffered() };
         let request = request.and_then(|request| {
             self.come_after_others(request.span())?;
             Ok(request)
         });
-        buffer.keep(request, is_collective)
+        buffer.keep(request)
     }
 
     /// Other handles of this process for the file.
@@ -178,8 +172,7 @@ impl WriteBehind {
         }
         let others = self.others();
         let buffers = others.iter().filter_map(|other| other.buffer.as_ref());
-        // Nor are they written once more.
-        buffers.filter(|buffer| buffer.keeps(span)).try_for_each(|buffer| buffer.drain_for_good())
+        buffers.filter(|buffer| buffer.awaits(span)).try_for_each(|buffer| buffer.drain())
     }
 
     /// Before a read or write of `span`: flushes buffered writes of other handles of this process
@@ -254,9 +247,8 @@ impl WriteBehind {
         if !self.handle.somebody_buffers() || !self.is_on() && self.others().is_empty() {
             return true;
         }
-        let Some((buffer, holders)) = self.buffer.as_ref().zip(self.holders()) else {
-            return false;
-        };
+        let Some(buffer) = &self.buffer else { return false };
+        let holders = buffer.holders();
         if !self.buffers_alone() || holders.count() > 0 || buffer.is_ahead() {
             return false;
         }
@@ -299,7 +291,7 @@ impl WriteBehind {
     /// Called when the file is closed and the collective write failed with `error`: stores the
     /// bytes that this rank may store alone, and gives up the rest.
     pub(super) fn save_or_lose(&self, error: Error) -> Error {
-        if let Some(buffer) = self.buffer.as_ref().filter(|_| self.is_shared()) {
+        if let Some(buffer) = &self.buffer {
             // The rest is reported as lost.
             drop(buffer.drain_but_last());
         }
@@ -328,20 +320,13 @@ impl WriteBehind {
             (waiting.bytes(), waiting.hull)
         };
         let elsewhere = self.requests.reach_nodes() && !hull.is_empty();
-        let others = self.holders().filter(|holders| holders.count() > 0 || elsewhere);
-        if held == 0 && others.is_none() {
+        let holders = buffer.holders();
+        let is_awaited = holders.count() > 0 || elsewhere;
+        if held == 0 && !is_awaited {
             return Ok(());
         }
         let stored = buffer.drain_but_last();
-        match (self.is_shared(), others) {
-            (true, Some(holders)) => self.requests.hurry(buffer, holders).and(stored),
-            (true, None) => stored,
-            (false, _) if self.transport().size() == 1 => stored.and_then(|()| buffer.drain()),
-            (false, _) => stored.and_then(|()| {
-                let text = "what other ranks hold back, and what announces it, is lost";
-                Err(Error::new(ErrorClass::Io, text))
-            }),
-        }
+        if is_awaited { self.requests.hurry(buffer).and(stored) } else { stored }
     }
 }
 

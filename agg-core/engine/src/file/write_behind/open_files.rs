@@ -91,11 +91,6 @@ impl Handle {
         Self { open_files, drivers, place, played, name: OnceLock::new() }
     }
 
-    /// The file's name for the system.
-    pub(super) fn path(&self) -> &str {
-        self.drivers.path_of(&self.place)
-    }
-
     /// Whether writes of any file are buffered.
     pub(super) fn somebody_buffers(&self) -> bool {
         self.open_files.somebody_buffers()

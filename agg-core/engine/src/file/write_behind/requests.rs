@@ -13,7 +13,6 @@ use aggio_base::extent::Extent;
 use aggio_comm::asks::{Answer, NodeAsks, Question};
 use aggio_comm::node::Pulse;
 use aggio_comm::task;
-use aggio_comm::transport::Holders;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,20 +49,15 @@ impl FlushRequests {
     /// # Errors
     /// `Io` if another rank could not store its buffered writes, `Other` if its process has ended.
     pub(super) async fn send(&self, buffer: &Buffer, span: Option<Extent>) -> Result<()> {
-        let Some(holders) = buffer.holders() else { return Ok(()) };
         match &self.asks {
             Some(asks) => self.ask_nodes(buffer, asks, span).await,
-            None => self.ask_node(buffer, holders, span).await,
+            None => self.ask_node(buffer, span).await,
         }
     }
 
     /// Asks the ranks of the only node.
-    async fn ask_node(
-        &self,
-        buffer: &Buffer,
-        holders: &Holders,
-        span: Option<Extent>,
-    ) -> Result<()> {
+    async fn ask_node(&self, buffer: &Buffer, span: Option<Extent>) -> Result<()> {
+        let holders = buffer.holders();
         let hull = buffer.lock().hull;
         let alone = holders.alone();
         let touches = |span: Extent, held: Extent| !held.intersect(span).is_empty();
@@ -127,11 +121,12 @@ impl FlushRequests {
     ///
     /// # Errors
     /// `Io` if buffered writes remain.
-    pub(super) fn hurry(&self, buffer: &Buffer, holders: &Holders) -> Result<()> {
+    pub(super) fn hurry(&self, buffer: &Buffer) -> Result<()> {
         let since = Instant::now();
         if let Some(asks) = &self.asks {
             return hurry_nodes(buffer, asks, since + SOON).map_err(|_| lost());
         }
+        let holders = buffer.holders();
         let _ask = holders.ask(true);
         while !holders.can_store_no_more() && since.elapsed() < SOON {
             std::thread::sleep(Duration::from_millis(1));
