@@ -334,6 +334,8 @@ fn a_link_that_is_down_for_ten_seconds_delays_what_is_written_and_loses_nothing(
         };
         SLOW.is_right_while(&place, &mpi, &mpi, || {
             place.until_written();
+            // The agents of both hosts know each other.
+            place.until_waiting(1);
             link("down");
             std::thread::sleep(Duration::from_secs(10));
             link("up");
