@@ -180,7 +180,10 @@ unsafe fn of_descriptors(
     let done = match number {
         libc::SYS_close => open::close(fd),
         libc::SYS_close_range => open::close_range(a[0] as u32, a[1] as u32, a[2] as c_int),
-        libc::SYS_dup => duplicate(served::of(fd)?, fd, kernel),
+        libc::SYS_dup => match served::of(fd) {
+            Some(file) => duplicate(file, fd, kernel),
+            None => kernel(),
+        },
         libc::SYS_dup2 | libc::SYS_dup3 => replace(fd, second, kernel),
         // SAFETY: the caller's promise.
         libc::SYS_fcntl => unsafe { control(served::of(fd)?, fd, second, a[2]) },
