@@ -1,6 +1,6 @@
 //! Drivers around another driver: one macro forwards the methods of the trait.
 
-/// Defines [`forward_driver!`] from the signatures of the trait's methods.
+/// Defines `forward_driver!` from the signatures of the trait's methods.
 ///
 /// The generated macro visits each method, removes the names of the exceptions one by one, and
 /// writes the method if it was none of them. `$d` stands for a `$` of the generated macro.
