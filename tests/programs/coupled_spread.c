@@ -4,7 +4,7 @@
  *
  * If a rank writes a byte twice, alone and with the others, the later value remains; after a
  * collective MPI_File_sync all ranks see all bytes and the size; MPI_File_set_size cuts on all
- * hosts. */
+ * hosts, and MPI_File_preallocate extends on all. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +72,12 @@ int main(int argc, char **argv) {
         OK(MPI_File_read_at(file, 0, all, 300, MPI_CHAR, MPI_STATUS_IGNORE));
         for (int at = 0; at < 300; at++)
             EXPECT(all[at] == (at < 100 ? value(ROUNDS, at % ranks, at / ranks) : 0));
+        OK(MPI_File_preallocate(file, 200));
+        OK(MPI_File_get_size(file, &size));
+        EXPECT(size == 300);
+        OK(MPI_File_preallocate(file, 500));
+        OK(MPI_File_get_size(file, &size));
+        EXPECT(size == 500);
         OK(MPI_File_close(&file));
         OK(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
         OK(MPI_File_read_at_all(file, 0, all, 300, MPI_CHAR, MPI_STATUS_IGNORE));

@@ -158,13 +158,15 @@ impl<W: Wire> Framed<W> {
         let mut late = Vec::new();
         for (line, connection) in &mut self.connections {
             let introduced = !connection.is_stranger();
+            let introduction = match connection.incoming {
+                true => self.limits.introduction,
+                false => self.limits.patience,
+            };
             connection.silence += passed;
             if introduced && connection.silence > self.limits.patience {
                 late.push((*line, format!("silent for {:?}", self.limits.patience)));
-            } else if !introduced && now.duration_since(connection.since) > self.limits.introduction
-            {
-                let most = self.limits.introduction;
-                late.push((*line, format!("it did not introduce itself within {most:?}")));
+            } else if !introduced && now.duration_since(connection.since) > introduction {
+                late.push((*line, format!("it did not introduce itself within {introduction:?}")));
             } else if introduced && now.duration_since(connection.sent) >= often {
                 connection.sent = now;
                 if self.wire.queued(*line) == 0 {

@@ -176,7 +176,8 @@ pub struct Limits {
     pub queue: usize,
     /// Connections that have not authenticated yet, at most; a further one ends the oldest.
     pub strangers: usize,
-    /// How long a stranger may take.
+    /// How long a stranger may take that has connected to this side. Another side that this one
+    /// connects to may take as long as a peer may be silent: its network may be down.
     pub introduction: Duration,
     /// A peer that is silent for so long is dead; a living one sends a sign of life at least four
     /// times as often.

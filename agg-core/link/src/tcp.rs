@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 pub use sockets::own_address;
 pub(crate) use sockets::raw;
@@ -18,6 +19,9 @@ const VECTORS: usize = 64;
 
 /// Connections that are accepted before it is the turn of the others.
 const ACCEPTED: usize = 16;
+
+/// The time between two attempts to reach a network, if nothing else happens before.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// The listener's number among those of connections.
 const LISTENER: Line = 0;
@@ -37,7 +41,11 @@ pub struct Tcp {
 
 struct Stream {
     socket: TcpStream,
-    connecting: bool,
+    /// The address that it is connecting to.
+    connecting: Option<SocketAddr>,
+    /// When to connect again, because the network could not be reached. Epoll does not know the
+    /// socket until then.
+    again: Option<Instant>,
     queue: VecDeque<Piece>,
     /// Bytes of the first piece that are sent.
     begun: usize,
@@ -74,16 +82,41 @@ impl Tcp {
         Ok(Self { epoll, listener: None, address, lines, last: LISTENER, spare: None })
     }
 
-    fn add(&mut self, socket: TcpStream, connecting: bool) -> io::Result<Line> {
+    /// Adds a connection that stands, or is being made to an address.
+    fn add(&mut self, socket: TcpStream, connecting: Option<SocketAddr>) -> io::Result<Line> {
+        self.epoll.add(socket.as_raw_fd(), self.last + 1, connecting.is_some())?;
+        self.insert(socket, connecting)
+    }
+
+    /// Adds a connection whose socket epoll knows, or need not know yet.
+    fn insert(&mut self, socket: TcpStream, connecting: Option<SocketAddr>) -> io::Result<Line> {
         socket.set_nodelay(true)?;
         self.last += 1;
-        self.epoll.add(socket.as_raw_fd(), self.last, connecting)?;
-        let queue = VecDeque::new();
-        let (begun, waiting, failed) = (0, 0, None);
-        let asks_for_room = connecting;
-        let stream = Stream { socket, connecting, queue, begun, waiting, asks_for_room, failed };
+        let (queue, again, failed) = (VecDeque::new(), None, None);
+        let (begun, waiting, asks_for_room) = (0, 0, connecting.is_some());
+        let stream =
+            Stream { socket, connecting, again, queue, begun, waiting, asks_for_room, failed };
         self.lines.insert(self.last, stream);
         Ok(self.last)
+    }
+
+    /// Connects again where the network could not be reached.
+    fn connect_again(&mut self, ready: &mut Vec<Ready>) {
+        let now = Instant::now();
+        for (line, stream) in &mut self.lines {
+            let Some(address) = stream.connecting.filter(|_| stream.again <= Some(now)) else {
+                continue;
+            };
+            if stream.again.take().is_none() {
+                continue;
+            }
+            let begun = stream.begin(address, &self.epoll, *line);
+            if let Err(why) = begun {
+                stream.connecting = None;
+                stream.give_up(why);
+                ready.push(Ready::Active(*line));
+            }
+        }
     }
 
     fn accept(&mut self, ready: &mut Vec<Ready>) -> bool {
@@ -97,7 +130,7 @@ impl Tcp {
         for _ in 0..ACCEPTED {
             match listener.accept() {
                 Ok((socket, from)) => {
-                    let made = socket.set_nonblocking(true).and_then(|()| self.add(socket, false));
+                    let made = socket.set_nonblocking(true).and_then(|()| self.add(socket, None));
                     ready.push(match made {
                         Ok(line) => Ready::Accepted(line, from.to_string()),
                         Err(why) => Ready::Failed(why),
@@ -122,7 +155,7 @@ impl Tcp {
     fn send(&mut self, line: Line) {
         let Some(stream) = self.lines.get_mut(&line) else { return };
         stream.send();
-        let wants = stream.connecting || !stream.queue.is_empty();
+        let wants = stream.connecting.is_some() || !stream.queue.is_empty();
         if wants != stream.asks_for_room {
             match self.epoll.change(stream.socket.as_raw_fd(), line, wants) {
                 Ok(()) => stream.asks_for_room = wants,
@@ -132,7 +165,37 @@ impl Tcp {
     }
 }
 
+/// Whether the next attempt to connect may find the network as it was.
+fn is_unreachable(why: &io::Error) -> bool {
+    let passing = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::ENETDOWN, libc::EHOSTDOWN];
+    why.raw_os_error().is_some_and(|number| passing.contains(&number))
+}
+
 impl Stream {
+    /// Begins to connect, now or, if the network cannot be reached, later.
+    fn begin(&mut self, address: SocketAddr, epoll: &Epoll, line: Line) -> io::Result<()> {
+        match sockets::begin_to_connect(&self.socket, address) {
+            Ok(()) => epoll.add(self.socket.as_raw_fd(), line, true),
+            Err(why) => self.connected(address, Some(why)),
+        }
+    }
+
+    /// The attempt to connect has ended. A network that cannot be reached is tried again.
+    ///
+    /// # Errors
+    /// The attempt has failed for another reason.
+    fn connected(&mut self, address: SocketAddr, failed: Option<io::Error>) -> io::Result<()> {
+        if failed.as_ref().is_some_and(is_unreachable) {
+            // A socket that has failed is not used again. Closing it takes it out of epoll.
+            self.socket = sockets::unconnected(address)?;
+            self.socket.set_nodelay(true)?;
+            self.again = Some(Instant::now() + AGAIN);
+            return Ok(());
+        }
+        self.connecting = None;
+        failed.map_or(Ok(()), Err)
+    }
+
     fn give_up(&mut self, why: io::Error) {
         self.queue.clear();
         self.waiting = 0;
@@ -140,7 +203,7 @@ impl Stream {
     }
 
     fn send(&mut self) {
-        while !self.connecting && !self.queue.is_empty() {
+        while self.connecting.is_none() && !self.queue.is_empty() {
             let mut slices = Vec::with_capacity(self.queue.len().min(VECTORS));
             for (at, piece) in self.queue.iter().take(VECTORS).enumerate() {
                 slices.push(&piece.bytes()[if at == 0 { self.begun } else { 0 }..]);
@@ -182,23 +245,26 @@ impl Wire for Tcp {
         let parsed = address.parse::<SocketAddr>().map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("\"{address}\": no address"))
         })?;
-        let socket = sockets::begin_to_connect(parsed)?;
-        self.add(socket, true)
+        let socket = sockets::unconnected(parsed)?;
+        let line = self.insert(socket, Some(parsed))?;
+        let stream = self.lines.get_mut(&line).expect("it was inserted");
+        let begun = stream.begin(parsed, &self.epoll, line);
+        begun.inspect_err(|_| self.close(line)).map(|()| line)
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<bool> {
         let mut more = false;
+        self.connect_again(ready);
         for (line, has_room) in self.epoll.wait()? {
             if line == LISTENER {
                 more |= self.accept(ready);
                 continue;
             }
             if let Some(stream) = self.lines.get_mut(&line).filter(|_| has_room) {
-                if stream.connecting {
-                    stream.connecting = false;
-                    match stream.socket.take_error() {
-                        Ok(None) => {}
-                        Ok(Some(why)) | Err(why) => stream.give_up(why),
+                if let Some(address) = stream.connecting {
+                    let failed = stream.socket.take_error().unwrap_or_else(Some);
+                    if let Err(why) = stream.connected(address, failed) {
+                        stream.give_up(why);
                     }
                 }
                 self.send(line);
@@ -210,7 +276,7 @@ impl Wire for Tcp {
 
     fn read(&mut self, line: Line, into: &mut [u8]) -> io::Result<Read> {
         let Some(stream) = self.lines.get_mut(&line) else { return Ok(Read::Ended) };
-        if stream.connecting {
+        if stream.connecting.is_some() {
             return Ok(Read::Nothing);
         }
         loop {

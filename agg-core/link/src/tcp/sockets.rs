@@ -74,18 +74,22 @@ pub(super) fn send(fd: RawFd, slices: &[&[u8]]) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// A socket that connects to `address`, or has failed to; epoll reports when it has room.
-pub(super) fn begin_to_connect(address: SocketAddr) -> io::Result<TcpStream> {
+/// A socket that can connect to `address`.
+pub(super) fn unconnected(address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: only numbers; the descriptor is new.
-    let socket = unsafe { TcpStream::from_raw_fd(checked(libc::socket(family, kind, 0))?) };
+    Ok(unsafe { TcpStream::from_raw_fd(checked(libc::socket(family, kind, 0))?) })
+}
+
+/// Begins to connect a socket; epoll reports when it has room, or has failed.
+pub(super) fn begin_to_connect(socket: &TcpStream, address: SocketAddr) -> io::Result<()> {
     let (storage, len) = raw(address);
     // SAFETY: the kernel reads `len` bytes of the local value.
     let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const storage).cast(), len) };
     match checked(result) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-        _ => Ok(socket),
+        _ => Ok(()),
     }
 }
 

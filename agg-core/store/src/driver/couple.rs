@@ -203,8 +203,8 @@ impl Driver for CoupledFile {
         through: inner,
         here: [
             name pread pwrite preadv pwritev in_place read_contig write_contig write_strided
-            read_strided background size set_size was_resized sync renew close completes_at_close
-            facts
+            read_strided background size set_size preallocate was_resized sync renew close
+            completes_at_close facts
         ],
         default: [
             [stamp] "the number of records that a reader sees changes while the file does not",
@@ -347,6 +347,13 @@ impl Driver for CoupledFile {
         self.forget_behind(size);
         let told = self.client.resize(self.handle, size);
         told.map_err(|error| Error::os("ftruncate", &error))
+    }
+
+    /// Reserves storage on this node; the size grows on all nodes that write the file.
+    fn preallocate(&self, size: u64) -> Result<()> {
+        let grows = self.size()? < size;
+        self.inner.preallocate(size)?;
+        if grows { self.set_size(size) } else { Ok(()) }
     }
 
     fn was_resized(&self, size: u64) {

@@ -1,119 +1,12 @@
 //! Programs on several simulated hosts exchange a file in memory.
 
-use aggio_tests::hosts::{Cluster, Plan, end};
-use aggio_tests::waiting::{connected, until_agents, waiting};
-use aggio_tests::{Directory, skip};
-use serde_json::Value;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod user;
+
+use aggio_tests::hosts::end;
+use aggio_tests::waiting::{connected, waiting};
+use std::process::Child;
 use std::time::{Duration, Instant};
-
-const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
-const RULES: &str = "/coupled/*.sync:ready=sync,/coupled/*.one:keep=1,/coupled/*";
-const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
-
-/// Programs of one user that exchange files through a directory that all hosts see.
-struct User {
-    cluster: Cluster,
-    directory: Directory,
-    /// The transport between the agents.
-    link: &'static str,
-}
-
-impl User {
-    fn new(hosts: u32) -> Option<Self> {
-        Self::with(hosts, "tcp")
-    }
-
-    fn with(hosts: u32, link: &'static str) -> Option<Self> {
-        let cluster = Plan::new(hosts, 1).start_if_possible(Path::new(AGENT))?;
-        Some(Self { cluster, directory: Directory::new(), link })
-    }
-
-    fn with_ucx(hosts: u32) -> Option<Self> {
-        // SAFETY: a terminated string; UCX's libraries can be loaded into any program.
-        if unsafe { libc::dlopen(c"libucp.so.0".as_ptr(), libc::RTLD_LAZY) }.is_null() {
-            skip("UCX is not installed");
-            return None;
-        }
-        Self::with(hosts, "ucx")
-    }
-
-    /// The directory of the agents.
-    fn meeting(&self) -> PathBuf {
-        self.directory.path().join("couple")
-    }
-
-    fn command(&self, host: &str, words: &[&str]) -> Command {
-        let mut command = self.cluster.launch().command(host);
-        command
-            .args(words)
-            .env("AGGIO_COUPLE", RULES)
-            .env("AGGIO_COUPLE_DIR", self.meeting())
-            .env("AGGIO_COUPLE_LINK", self.link)
-            .env("AGGIO_TEST_AGENT", PROGRAM)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    /// Starts the program on a host; it is killed after 60 s.
-    fn start(&self, host: &str, words: &[&str]) -> Child {
-        let limit = ["timeout", "-s", "KILL", "60", PROGRAM];
-        let started = self.command(host, &[&limit, words].concat()).spawn();
-        started.expect("the program starts")
-    }
-
-    /// Waits until the agents of all hosts are in a state.
-    #[track_caller]
-    fn until(&self, is_reached: impl Fn(&[Value]) -> bool) {
-        let (words, directory) = ([PROGRAM, "status"].map(OsStr::new), self.meeting());
-        until_agents(|| self.cluster.statuses(&words, &directory), is_reached);
-    }
-
-    /// Kills the agent of a host.
-    fn kill_agent(&self, host: &str) {
-        self.cluster.output(host, &["sh", "-c", "kill -9 $(pgrep -f 'agent --foregroun[d]')"]);
-    }
-
-    /// Waits until the agents have ended. Returns the names that are left in their directory.
-    fn left(&self) -> Vec<String> {
-        let start = Instant::now();
-        loop {
-            let names = aggio_tests::names_in(&self.meeting());
-            // A process of an agent that ends removes its files one after the other.
-            let of_agents = [".sock", ".lock", ".start"];
-            let lives = names.iter().any(|name| of_agents.iter().any(|end| name.ends_with(end)));
-            if !lives || start.elapsed() > Duration::from_secs(20) {
-                return names;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-#[track_caller]
-fn succeeds(child: Child) {
-    let (succeeded, text) = end(child);
-    assert!(succeeded, "{text}");
-}
-
-#[track_caller]
-fn fails(child: Child, words: &[&str]) {
-    let (succeeded, text) = end(child);
-    assert!(!succeeded && words.iter().all(|word| text.contains(word)), "{words:?}: {text}");
-}
-
-/// Waits until the program has printed a line, and leaves the rest of the output unread.
-fn first_line(child: &mut Child) {
-    use std::io::Read;
-    let output = child.stdout.as_mut().expect("its output is a pipe");
-    let mut byte = [0];
-    while byte[0] != b'\n' {
-        output.read_exact(&mut byte).expect("a line");
-    }
-}
+use user::{PROGRAM, User, fails, first_line, succeeds};
 
 const BYTES: &str = "5000003";
 
@@ -276,6 +169,24 @@ fn a_file_that_is_cut_while_another_host_than_its_owner_writes_it_has_no_bytes_o
     let reader = user.start("node1", &["read", "/coupled/cut", "1", "4", "1000"]);
     succeeds(user.start("node2", &["rewrite", "/coupled/cut", "2", "4", "1000"]));
     succeeds(reader);
+}
+
+#[test]
+fn a_reader_whose_host_cannot_reach_the_owner_yet_waits_until_it_can() {
+    let Some(user) = User::new(2) else { return };
+    let link = |state| user.cluster.output("node2", &["ip", "link", "set", "eth0", state]);
+    let mut writer = user.start("node1", &["write", "/coupled/far", "1", "1", BYTES, "20000"]);
+    first_line(&mut writer);
+    link("down");
+    let mut reader = user.start("node2", &["read", "/coupled/far", "1", "1", BYTES]);
+    user.until(|agents| connected(agents) == 2);
+    // The agent of node2 has tried to connect by then.
+    user.cluster.output("node2", &["sleep", "3"]);
+    assert!(reader.try_wait().expect("a child").is_none(), "it waits");
+    link("up");
+    succeeds(reader);
+    user.kill_agent("node1");
+    drop(end(writer));
 }
 
 #[test]
