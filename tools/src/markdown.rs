@@ -282,13 +282,27 @@ mod tests {
     #[test]
     fn every_hint_stands_in_exactly_one_place() {
         let text = hints();
+        let section = |heading| {
+            let (_, rest) = text.split_once(&format!("\n## {heading}\n")).expect("a section");
+            rest.split("\n## ").next().unwrap_or_default()
+        };
+        let [acts, tunes] = ["Hints with an effect", "For tests and experiments"].map(section);
+        let lists = section("Hints without an effect");
+        let facts = section("Facts that `MPI_File_get_info` returns");
         for d in Declaration::ALL {
-            let name = if d.effect == Effect::Tunes { d.short_name() } else { d.name };
-            let rows = text.matches(&format!("\n| `{name}` | ")).count();
-            let lists = text.split("\n## Hints without").nth(1).expect("the lists");
-            let (lists, _) = lists.split_once("\n## Other spellings").expect("the aliases");
-            let items = lists.matches(&format!("`{name}`")).count();
-            assert_eq!(rows + items, 1, "{name}");
+            let is_tuned = d.effect == Effect::Tunes;
+            let row = |name| format!("\n| `{name}` | ");
+            let rows = acts.matches(&row(d.name)).count();
+            let item = format!("`{}`", d.name);
+            let items = lists.matches(&item).count() + facts.matches(&item).count();
+            let settings = tunes.matches(&row(d.short_name())).count();
+            let settings = if is_tuned { settings } else { 0 };
+            assert_eq!(
+                (rows + items, settings),
+                (usize::from(!is_tuned), usize::from(is_tuned)),
+                "{}",
+                d.name
+            );
         }
     }
 

@@ -16,9 +16,9 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_aggio-test-coupled");
 /// Programs of one user that exchange files through a directory that all hosts see.
 pub(crate) struct User {
     pub(crate) cluster: Cluster,
-    directory: Directory,
+    pub(crate) directory: Directory,
     /// The transport between the agents.
-    link: &'static str,
+    pub(crate) link: &'static str,
 }
 
 impl User {
