@@ -253,11 +253,9 @@ fn readers_get_what_they_read_of_the_generation_before_without_asking() {
             let sent = Series { layout, percent, written: 8, read: 8 }.sent(&place, &mpi);
             for host in ["node3", "node4"] {
                 let asked = place.status(host, "fetches");
-                // It asks the nodes for the first one, and if a writer is faster than its
-                // subscription.
+                // It asks the nodes for the first one; a subscription may be late once.
                 let nodes = if layout == "slabs" { 2 } else { 1 };
-                let most = 8 * nodes / 2;
-                assert!((1..=most).contains(&asked), "{what}: {host} has asked {asked} times");
+                assert!((1..=2 * nodes).contains(&asked), "{what}: {host} has asked {asked} times");
                 let messages = place.status(host, "messages");
                 assert!(messages < 8 * 64, "{what}: {host} has sent {messages} messages");
             }

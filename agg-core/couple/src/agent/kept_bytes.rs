@@ -25,9 +25,13 @@ struct Part<'a> {
     report: u64,
     /// This node owns the generation.
     is_own: bool,
-    /// Programs of this node may have it open: its bytes are sent by request only.
+    /// Programs of this node may have it open, or open it: its bytes are copied before they are
+    /// sent, and sent without a request only if they are few.
     is_open: bool,
 }
+
+/// Bytes of a node that are copied for a subscriber at most.
+const COPIED: u64 = 16 << 20;
 
 /// The bytes of this node, and the nodes that get them.
 pub(super) struct Supply<'a> {
@@ -117,9 +121,10 @@ impl Supply<'_> {
         let complete = self.peers.subscribers.complete(&part.owner, part.series, part.area);
         for (peer, subscription) in complete {
             let pieces: Vec<Extent> = subscription.places.iter().flat_map(pieces).collect();
+            let bytes: u64 = pieces.iter().map(|piece| piece.len).sum();
             let is_ready = match part.is_own {
                 true => self.own.has_places(part.area, &subscription.places),
-                false => !part.is_open,
+                false => !part.is_open || bytes <= COPIED,
             };
             let found = is_ready.then(|| self.kept_bytes((&part.owner, part.area), &pieces));
             let parts = found.flatten();
