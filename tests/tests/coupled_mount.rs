@@ -3,7 +3,7 @@
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::mounted::Mounted;
-use aggio_tests::{Directory, names_in};
+use aggio_tests::{Directory, MARK, names_in};
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// Mounts the directory of a coupling with its variables.
 fn mounted(coupling: &Coupling, point: &Directory) -> Option<Mounted> {
     let dir = coupling.meeting().display().to_string();
-    let variables = [("AGGIO_COUPLE", "ck.*"), ("AGGIO_COUPLE_DIR", &*dir)];
+    // The mount may start an agent where one was killed.
+    let variables = [("AGGIO_COUPLE", "ck.*"), ("AGGIO_COUPLE_DIR", &*dir), (MARK, &*dir)];
     Mounted::new(&["--rw"], coupling.path(), point.path(), &variables)
 }
 

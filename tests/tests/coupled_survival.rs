@@ -240,7 +240,7 @@ fn files_go_when_generations_are_dropped_and_when_the_agent_is_told_to_end() {
     coupling.run("$AGGIO_TEST_AGENT couple drop ck.1 --dir $AGGIO_COUPLE_DIR");
     assert_eq!(files(&place, "bytes-").len(), 2);
     coupling
-        .run("until $AGGIO_TEST_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.1; done");
+        .run("until $AGGIO_TEST_AGENT agent --quit --dir $AGGIO_COUPLE_DIR; do sleep 0.02; done");
     let began = Instant::now();
     while inner.exists() {
         assert!(began.elapsed() < SOON, "{:?}", names_in(&inner));
@@ -372,7 +372,7 @@ print(size)";
     // Nothing is lost while the agent lives, and there is room again once the generation is read.
     let size: u64 = filled[start.len()..].trim().parse().expect("a number");
     assert_eq!(coupling.run("cat ck.1 | wc -c").trim(), size.to_string());
-    coupling.run("until echo whole > ck.2; do sleep 0.1; done");
+    coupling.run("until echo whole > ck.2; do sleep 0.02; done");
     coupling.kill_agent();
     assert_eq!(coupling.run("cat ck.2"), "whole\n");
 }

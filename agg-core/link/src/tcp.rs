@@ -33,6 +33,9 @@ pub struct Tcp {
     listener: Option<TcpListener>,
     address: SocketAddr,
     lines: BTreeMap<Line, Stream>,
+    /// When to connect again, because the network could not be reached. Epoll does not know these
+    /// sockets until then.
+    again: BTreeMap<Line, Instant>,
     last: Line,
     /// Closed for a moment if there are no more descriptors, to accept and refuse a waiting
     /// connection.
@@ -43,9 +46,6 @@ struct Stream {
     socket: TcpStream,
     /// The address that it is connecting to.
     connecting: Option<SocketAddr>,
-    /// When to connect again, because the network could not be reached. Epoll does not know the
-    /// socket until then.
-    again: Option<Instant>,
     queue: VecDeque<Piece>,
     /// Bytes of the first piece that are sent.
     begun: usize,
@@ -68,8 +68,8 @@ impl Tcp {
         epoll.add(listener.as_raw_fd(), LISTENER, false)?;
         let address = listener.local_addr()?;
         let spare = Some(File::open("/dev/null")?);
-        let (listener, lines) = (Some(listener), BTreeMap::new());
-        Ok(Self { epoll, listener, address, lines, last: LISTENER, spare })
+        let (lines, again) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { epoll, listener: Some(listener), address, lines, again, last: LISTENER, spare })
     }
 
     /// Only calls others; its own address is none.
@@ -78,8 +78,8 @@ impl Tcp {
     /// The system's.
     pub fn caller() -> io::Result<Self> {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-        let (epoll, lines) = (Epoll::new()?, BTreeMap::new());
-        Ok(Self { epoll, listener: None, address, lines, last: LISTENER, spare: None })
+        let (epoll, lines, again) = (Epoll::new()?, BTreeMap::new(), BTreeMap::new());
+        Ok(Self { epoll, listener: None, address, lines, again, last: LISTENER, spare: None })
     }
 
     /// Adds a connection that stands, or is being made to an address.
@@ -92,30 +92,63 @@ impl Tcp {
     fn insert(&mut self, socket: TcpStream, connecting: Option<SocketAddr>) -> io::Result<Line> {
         socket.set_nodelay(true)?;
         self.last += 1;
-        let (queue, again, failed) = (VecDeque::new(), None, None);
+        let (queue, failed) = (VecDeque::new(), None);
         let (begun, waiting, asks_for_room) = (0, 0, connecting.is_some());
-        let stream =
-            Stream { socket, connecting, again, queue, begun, waiting, asks_for_room, failed };
+        let stream = Stream { socket, connecting, queue, begun, waiting, asks_for_room, failed };
         self.lines.insert(self.last, stream);
         Ok(self.last)
+    }
+
+    /// Begins to connect, now or, if the network cannot be reached, later.
+    ///
+    /// # Errors
+    /// The attempt has failed for another reason.
+    fn begin(&mut self, line: Line) -> io::Result<()> {
+        let Some(stream) = self.lines.get(&line) else { return Ok(()) };
+        let Some(address) = stream.connecting else { return Ok(()) };
+        match sockets::begin_to_connect(&stream.socket, address) {
+            Ok(()) => self.epoll.add(stream.socket.as_raw_fd(), line, true),
+            Err(why) => self.connected(line, Some(why)),
+        }
+    }
+
+    /// An attempt to connect has ended. A network that cannot be reached is tried again.
+    ///
+    /// # Errors
+    /// The attempt has failed for another reason.
+    fn connected(&mut self, line: Line, failed: Option<io::Error>) -> io::Result<()> {
+        let Some(stream) = self.lines.get_mut(&line) else { return Ok(()) };
+        let Some(address) = stream.connecting else { return Ok(()) };
+        if failed.as_ref().is_some_and(is_unreachable) {
+            // A socket that has failed is not used again. Closing it takes it out of epoll.
+            stream.socket = sockets::unconnected(address)?;
+            stream.socket.set_nodelay(true)?;
+            self.again.insert(line, Instant::now() + AGAIN);
+            return Ok(());
+        }
+        stream.connecting = None;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Connects again where the network could not be reached.
     fn connect_again(&mut self, ready: &mut Vec<Ready>) {
         let now = Instant::now();
-        for (line, stream) in &mut self.lines {
-            let Some(address) = stream.connecting.filter(|_| stream.again <= Some(now)) else {
-                continue;
-            };
-            if stream.again.take().is_none() {
-                continue;
+        let due: Vec<Line> =
+            self.again.iter().filter(|(_, at)| **at <= now).map(|(line, _)| *line).collect();
+        for line in due {
+            self.again.remove(&line);
+            if let Err(why) = self.begin(line) {
+                self.give_up(line, why);
+                ready.push(Ready::Active(line));
             }
-            let begun = stream.begin(address, &self.epoll, *line);
-            if let Err(why) = begun {
-                stream.connecting = None;
-                stream.give_up(why);
-                ready.push(Ready::Active(*line));
-            }
+        }
+    }
+
+    /// A connection cannot be made, or is broken.
+    fn give_up(&mut self, line: Line, why: io::Error) {
+        if let Some(stream) = self.lines.get_mut(&line) {
+            stream.connecting = None;
+            stream.give_up(why);
         }
     }
 
@@ -172,30 +205,6 @@ fn is_unreachable(why: &io::Error) -> bool {
 }
 
 impl Stream {
-    /// Begins to connect, now or, if the network cannot be reached, later.
-    fn begin(&mut self, address: SocketAddr, epoll: &Epoll, line: Line) -> io::Result<()> {
-        match sockets::begin_to_connect(&self.socket, address) {
-            Ok(()) => epoll.add(self.socket.as_raw_fd(), line, true),
-            Err(why) => self.connected(address, Some(why)),
-        }
-    }
-
-    /// The attempt to connect has ended. A network that cannot be reached is tried again.
-    ///
-    /// # Errors
-    /// The attempt has failed for another reason.
-    fn connected(&mut self, address: SocketAddr, failed: Option<io::Error>) -> io::Result<()> {
-        if failed.as_ref().is_some_and(is_unreachable) {
-            // A socket that has failed is not used again. Closing it takes it out of epoll.
-            self.socket = sockets::unconnected(address)?;
-            self.socket.set_nodelay(true)?;
-            self.again = Some(Instant::now() + AGAIN);
-            return Ok(());
-        }
-        self.connecting = None;
-        failed.map_or(Ok(()), Err)
-    }
-
     fn give_up(&mut self, why: io::Error) {
         self.queue.clear();
         self.waiting = 0;
@@ -247,9 +256,13 @@ impl Wire for Tcp {
         })?;
         let socket = sockets::unconnected(parsed)?;
         let line = self.insert(socket, Some(parsed))?;
-        let stream = self.lines.get_mut(&line).expect("it was inserted");
-        let begun = stream.begin(parsed, &self.epoll, line);
-        begun.inspect_err(|_| self.close(line)).map(|()| line)
+        match self.begin(line) {
+            Ok(()) => Ok(line),
+            Err(why) => {
+                self.close(line);
+                Err(why)
+            }
+        }
     }
 
     fn poll(&mut self, ready: &mut Vec<Ready>) -> io::Result<bool> {
@@ -260,11 +273,11 @@ impl Wire for Tcp {
                 more |= self.accept(ready);
                 continue;
             }
-            if let Some(stream) = self.lines.get_mut(&line).filter(|_| has_room) {
-                if let Some(address) = stream.connecting {
+            if let Some(stream) = self.lines.get(&line).filter(|_| has_room) {
+                if stream.connecting.is_some() {
                     let failed = stream.socket.take_error().unwrap_or_else(Some);
-                    if let Err(why) = stream.connected(address, failed) {
-                        stream.give_up(why);
+                    if let Err(why) = self.connected(line, failed) {
+                        self.give_up(line, why);
                     }
                 }
                 self.send(line);
@@ -313,5 +326,6 @@ impl Wire for Tcp {
     fn close(&mut self, line: Line) {
         // The kernel takes a closed socket out of epoll.
         self.lines.remove(&line);
+        self.again.remove(&line);
     }
 }
