@@ -241,3 +241,18 @@ fn a_report_tells_how_long_an_open_waited() {
     let seconds: Option<f64> = seconds.and_then(|seconds| seconds.parse().ok());
     assert!(seconds.is_some_and(|seconds| (least..20.0).contains(&seconds)), "{ended:?}");
 }
+
+#[test]
+fn room_for_more_bytes_than_there_is_memory_is_refused() {
+    let Some(coupling) = Coupling::of("ck.*") else { return };
+    let python = "import os\n\
+                  f = os.open('ck.1', os.O_RDWR | os.O_CREAT)\n\
+                  os.posix_fallocate(f, 0, 70000)\n\
+                  try: os.posix_fallocate(f, 0, 1 << 50)\n\
+                  except OSError as why: print(os.strerror(why.errno))\n\
+                  print(os.fstat(f).st_size)\n\
+                  os.close(f)";
+    let printed = coupling.run(&format!("/usr/bin/python3 -c \"{python}\""));
+    assert_eq!(printed, "No space left on device\n70000\n");
+    assert_eq!(coupling.run("cat ck.1 | wc -c").trim(), "70000");
+}

@@ -203,11 +203,12 @@ impl Driver for CoupledFile {
         through: inner,
         here: [
             name pread pwrite preadv pwritev in_place read_contig write_contig write_strided
-            read_strided background size set_size preallocate was_resized sync renew close
-            completes_at_close facts
+            read_strided background size set_size was_resized sync renew close completes_at_close
+            facts
         ],
         default: [
             [stamp] "the number of records that a reader sees changes while the file does not",
+            [preallocate] "memory is taken when bytes are written; the size grows on all nodes",
             [knows_bytes_behind] "the size that counts is refused while writes may be missing",
             [ends_by reserve_zeros reserve claim_room extend_with_zeros]
                 "the agent learns of written bytes only: zeros are written",
@@ -347,13 +348,6 @@ impl Driver for CoupledFile {
         self.forget_behind(size);
         let told = self.client.resize(self.handle, size);
         told.map_err(|error| Error::os("ftruncate", &error))
-    }
-
-    /// Reserves storage on this node; the size grows on all nodes that write the file.
-    fn preallocate(&self, size: u64) -> Result<()> {
-        let grows = self.size()? < size;
-        self.inner.preallocate(size)?;
-        if grows { self.set_size(size) } else { Ok(()) }
     }
 
     fn was_resized(&self, size: u64) {

@@ -8,6 +8,7 @@ use crate::operations::{Call, Left, Mapping, OpenFile, Transfer, not_mapped};
 use crate::reason::Reason;
 use crate::state::Inside;
 use crate::{errno, settle};
+use agg_core::spare_memory::Allowance;
 use libc::{FILE, c_char, c_int, c_void, off64_t, ssize_t};
 
 /// After `fsync` or `fdatasync` of `open`, which returned `done`: lets readers have the bytes that
@@ -48,6 +49,18 @@ fn given_out(open: &OpenCoupled, fd: c_int, refusal: c_int) -> Result<(), c_int>
     Ok(())
 }
 
+/// Whether there is memory for the bytes that a call reserves. The kernel takes it until nothing is
+/// left, and then kills processes.
+fn has_memory(call: &Call) -> bool {
+    let len = match *call {
+        Call::Reserve { len, .. } => len,
+        Call::Allocate { mode, len, .. } if mode & !libc::FALLOC_FL_KEEP_SIZE == 0 => len,
+        _ => return true,
+    };
+    let (_errno, _inside) = (errno::Keep::new(), Inside::enter());
+    u64::try_from(len).is_ok_and(|len| Allowance::default().take(len)) || len <= 0
+}
+
 impl OpenFile for OpenCoupled {
     fn read(&'static self, fd: c_int, transfer: &Transfer) -> ssize_t {
         let done = step::showing(self, fd, transfer);
@@ -77,6 +90,9 @@ impl OpenFile for OpenCoupled {
     unsafe fn call(&'static self, fd: c_int, call: &Call) -> c_int {
         if matches!(call, Call::Device { .. }) && !call.is_harmless() {
             parts::complete(self, fd);
+        }
+        if !has_memory(call) {
+            return call.told(Err(libc::ENOSPC));
         }
         // SAFETY: the caller's arguments, passed on.
         let done = unsafe { call.kernel(fd) };
