@@ -86,9 +86,9 @@ counters! {
     calls;
     /// Collective calls among these.
     collective_calls;
-    /// Writes that were deferred, to reach the file together with others.
+    /// Writes that were delayed.
     deferred;
-    /// Times that a rank wrote its deferred data, or a part of the staged data.
+    /// Times that a rank wrote its delayed data, or a part of the staged data.
     flushes;
     /// Contiguous pieces of the file that the calls accessed.
     pieces_in;
@@ -108,22 +108,21 @@ counters! {
     bytes_written_out;
     /// Other system calls on the file: sync, truncate, lock, ...
     other_out;
-    /// Pieces of zeros that were not written; storage was reserved, or they are a hole.
+    /// Pieces of zeros that were not written: storage was reserved, or they are a hole.
     reserved;
     /// Bytes in these pieces.
     bytes_reserved;
     /// File views that were set without waiting for other ranks.
     views_alone;
-    /// Collective calls of a rank for several chunks at once, as HDF5 makes them for linked chunks.
+    /// Collective calls of a rank for several chunks, as for HDF5's linked chunks.
     calls_linked;
-    /// Collective calls of a rank for one chunk, as HDF5 makes them chunk by chunk.
+    /// Collective calls of a rank for one chunk of HDF5.
     calls_of_a_chunk;
-    /// Chunks that a rank moved by itself, in calls with other chunks that went through
-    /// aggregators.
+    /// Chunks that a rank moved by itself while others went through aggregators.
     chunks_alone;
-    /// Chunks of a rank that went through aggregators in calls with known chunks.
+    /// Chunks of a rank that went through aggregators.
     chunks_exchanged;
-    /// Waits for a coupled file: each of its opens, and reads that asked another node for bytes.
+    /// Waits for a coupled file: its opens, and reads that asked another node for bytes.
     coupled_waits;
     /// Nanoseconds of these waits.
     coupled_nanoseconds;
@@ -134,25 +133,25 @@ counters! {
     /// Bytes sent to other ranks.
     message_bytes;
     /// Bytes among these that describe requests and the positions of data, in calls that go through
-    /// aggregators; without the messages of fixed size in steps in which all ranks synchronise.
+    /// aggregators; without the steps in which all ranks synchronise.
     metadata_bytes;
-    /// Collective calls through aggregators for which this rank made a plan.
+    /// Collective calls through aggregators that were planned.
     plans;
-    /// Such calls that used the plan of an earlier call again.
+    /// Those that used an earlier plan again.
     plans_reused;
-    /// Nanoseconds spent in data calls, if [timed](Counters::is_timed).
+    /// Nanoseconds in data calls, if [timed](Counters::is_timed).
     nanoseconds;
-    /// Nanoseconds spent in system calls on the file, if [timed](Counters::is_timed).
+    /// Nanoseconds in system calls on the file, if [timed](Counters::is_timed).
     nanoseconds_out;
     /// Calls that failed.
     errors;
     /// Collective calls that went through aggregators.
     two_phase;
-    /// Collective calls in which every rank served itself, or that had a single rank.
+    /// Other collective calls: every rank served itself.
     collective_alone;
-    /// Independent accesses in which one request included the gaps (data sieving).
+    /// Independent accesses whose requests included the gaps (data sieving).
     sieved;
-    /// Other independent accesses with gaps in the file: piece by piece, or by lists of pieces.
+    /// Other independent accesses with gaps: piece by piece, or by lists of pieces.
     listed;
 }
 
