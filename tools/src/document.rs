@@ -66,21 +66,17 @@ impl Manual {
             }
         };
         let title = command.get_display_name().unwrap_or("aggio").to_ascii_uppercase();
+        let head = format!(".TH {title} 1 \"\" aggio");
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let parts = command.get_subcommands().filter_map(|part| part.get_display_name());
         let parts: Vec<String> = parts.map(str::to_owned).collect();
         // That of `--help`: clap_mangen would name all options twice.
         let usage = command.clone().render_usage().to_string();
         let usage = usage.trim_start_matches("Usage: ").to_owned();
-        let page = clap_mangen::Man::new(command.override_usage(usage).mut_args(with_values))
-            .title(title)
-            .section("1")
-            .date("")
-            .source("aggio")
-            .manual("aggio manual");
+        let page = clap_mangen::Man::new(command.override_usage(usage).mut_args(with_values));
         let mut bytes = Vec::new();
         page.render(&mut bytes).map_err(|why| why.to_string())?;
-        let mut page = man::without_repetitions(&String::from_utf8_lossy(&bytes), &about);
+        let mut page = man::without_repetitions(&String::from_utf8_lossy(&bytes), &head, &about);
         // Only the commands of aggio itself have pages.
         for part in parts.iter().filter(|_| self.command.is_some()) {
             let name = part.replace('-', "\\-") + "(1)";

@@ -15,17 +15,15 @@ aggio hints --file /scratch/run/a.nc    # the values in force for a file, and th
 ```
 
 A hint says how a program will use a file. It never changes the bytes that a program reads or
-writes. Upper rows win:
+writes. The first source wins:
 
-| from | set by | form |
-|---|---|---|
-| `AGGIO_HINTS` | user | `PATTERN:key=value[:key=value],...` |
-| `MPICH_MPIIO_HINTS` | user | the same |
-| `MPI_Info` | program | `MPI_Info_set(info, key, value)` |
-| `key?=value` in one of the two variables | user | applies if the program does not set the key |
-| `ROMIO_HINTS` | user | a file of `key value` lines; `#` begins a comment line |
-| `/etc/romio-hints` | site | the same; read if `ROMIO_HINTS` is not set |
-| default | aggio | the table below |
+1. `AGGIO_HINTS`: `PATTERN:key=value[:key=value],...`
+1. `MPICH_MPIIO_HINTS`: the same
+1. `MPI_Info` of the program
+1. `key?=value` in one of the two variables
+1. the file that `ROMIO_HINTS` names: `key value` lines; `#` begins a comment line
+1. `/etc/romio-hints`, if `ROMIO_HINTS` is not set
+1. default of aggio
 
 `*` and `?` do not match `/`, `**` does, `[a-z]` matches one character. A pattern without `/`
 applies to the last component of a name; a pattern with a final `/` applies to everything below that
@@ -47,8 +45,6 @@ The hint `aggio_tune` sets these, with spaces between several:
 `AGGIO_HINTS='*:aggio_tune=defer_always=true'`. `aggio hints` explains them. They may change in any
 version.
 
-| setting | unit | default |
-|---|---|---|
 ";
 
 const SWITCHES_INTRODUCTION: &str = "\
@@ -74,17 +70,15 @@ as `ompi_*`, `gpfs_*`, `dvs_*`, `nc_*` and `h5*`.
 /// `docs/hints.md`.
 pub(crate) fn hints() -> String {
     let mut text = String::from(HINTS_INTRODUCTION);
-    text.push_str("\n## Hints with an effect\n\n| hint | unit | default | meaning |\n");
-    text.push_str("|---|---|---|---|\n");
+    text.push_str("\n## Hints with an effect\n\n");
     for d in Declaration::ALL.iter().filter(|d| d.effect == Effect::Acts) {
-        let (default, meaning) = (code(&d.default_value()), cell(&d.sentence()));
-        text.push_str(&format!("| `{}` | {} | {default} | {meaning} |\n", d.name, unit(d)));
+        let (default, meaning) = (code(&d.default_value()), d.sentence());
+        let item = format!("- `{}` ({}; default {default}): {meaning}", d.name, unit(d));
+        text.push_str(&wrapped(&item));
     }
     text.push_str(TUNING);
-    for d in Declaration::tuned() {
-        let default = code(&d.default_value());
-        text.push_str(&format!("| `{}` | {} | {default} |\n", d.short_name(), unit(d)));
-    }
+    let tuned: Vec<_> = Declaration::tuned().map(|d| format!("`{}`", d.short_name())).collect();
+    text.push_str(&wrapped(&format!("{}.", tuned.join(", "))));
     text.push_str("\n## Hints without an effect\n\n");
     text.push_str("aggio accepts these hints, and `MPI_File_get_info` returns their values.\n\n");
     for family in Family::ALL {
@@ -141,7 +135,7 @@ pub(crate) fn unit(d: &Declaration) -> String {
     };
     let kind = kind.replace("a whole number from", "number from");
     let when = when(d);
-    cell(&if when.is_empty() { kind } else { format!("{kind}; {when}") })
+    if when.is_empty() { kind } else { format!("{kind}; {when}") }
 }
 
 /// When and where a hint counts, in words.
@@ -159,12 +153,11 @@ pub(crate) fn switches() -> String {
     let mut text = String::from(SWITCHES_INTRODUCTION);
     let titles = ["", "## Variables of other MPI libraries\n\n"];
     for (title, variables) in titles.into_iter().zip([Variable::OWN, Variable::OTHERS]) {
-        text.push_str(&format!("\n{title}| variable | accepted | default | meaning |\n"));
-        text.push_str("|---|---|---|---|\n");
+        text.push_str(&format!("\n{title}"));
         for v in variables {
-            let (accepted, sentence) = (cell(v.accepted), cell(&v.sentence()));
-            let row = format!("| `{}` | {accepted} | {} | {sentence} |\n", v.name, v.default);
-            text.push_str(&row);
+            let Variable { name, accepted, default, .. } = v;
+            let item = format!("- `{name}` ({accepted}; default {default}): {}", v.sentence());
+            text.push_str(&wrapped(&item));
         }
     }
     text.push_str("\n[hints.md](hints.md) explains patterns and hints.\n");
@@ -183,45 +176,38 @@ once, when all ranks have closed it. If a file is still open when MPI or the pro
 its ranks reports it (not after `_exit` or a signal). A program without MPI that calls `exec`
 reports its open files first.
 
-| field | what it is |
-|---|---|
-| `aggio_report` | version of this format: 2 |
-| `interface` | `mpi` or `posix`: how the program used the file |
-| `file` | its name |
-| `driver` | what served it: `posix`, `blob`, ... (`mpi` only) |
-| `ranks` | number of ranks that opened it together (`mpi` only) |
-| `open_at_end`, `rank` | only of a file that was not closed: `true`, and the rank that reports |
-| `sealed` | only of containers that become sets when they are closed: the result |
-| `sum` | counts, summed over these ranks |
-| `mean` | means over these ranks: `seconds_in_calls`, the time in data calls, \
-and `seconds_in_storage`, the part of it in system calls on the file (`mpi` only) |
-| `decisions` | how often each method was chosen, and for which reason (`mpi` only) |
-| `notes` | other events, and how often they happened (`mpi` only) |
-| `mode` | the consistency mode: `posix`, `causal` or `close` (`posix` only) |
-| `coupled` | only of a coupled file of a program without MPI, which is reported \
-when it is opened: its `generation`, whether the program `writes` it, and the `seconds_waited` |
-| `left_to_the_kernel` | files and accesses that were left to the kernel, by reason (`posix` only) |
+- `aggio_report`: version of this format: 2
+- `interface`: `mpi` or `posix`: how the program used the file
+- `file`: its name
+- `driver`: what served it: `posix`, `blob`, ... (`mpi` only)
+- `ranks`: number of ranks that opened it together (`mpi` only)
+- `open_at_end`, `rank`: only of a file that was not closed: `true`, and the rank that reports
+- `sealed`: only of containers that become sets when they are closed: the result
+- `sum`: counts, summed over these ranks
+- `mean`: means over these ranks: `seconds_in_calls`, the time in data calls, and
+  `seconds_in_storage`, the part of it in system calls on the file (`mpi` only)
+- `decisions`: how often each method was chosen, and for which reason (`mpi` only)
+- `notes`: other events, and how often they happened (`mpi` only)
+- `mode`: the consistency mode: `posix`, `causal` or `close` (`posix` only)
+- `coupled`: only of a coupled file of a program without MPI, which is reported when it is opened:
+  its `generation`, whether the program `writes` it, and the `seconds_waited`
+- `left_to_the_kernel`: files and accesses that were left to the kernel, by reason (`posix` only)
 
 Later versions may add fields; ignore those that you do not know.
 
 ## `sum` of an MPI program
 
-| field | what it counts |
-|---|---|
 ";
 
 const POSIX_SUMS: &str = "
 ## `sum` of a program without MPI
 
-| field | what it counts |
-|---|---|
-| `container_reads`, `container_bytes_read` | reads of a container, and their bytes |
-| `container_writes`, `container_bytes_written` | writes to a container, and their bytes |
-| `kept_writes`, `kept_bytes` | writes that were buffered, and their bytes |
-| `requests` | requests to the kernel, or frames of a log, that these became |
-| `reads_ahead`, `read_requests` | reads that were served from bytes \
-read ahead, and the requests that read ahead |
-| `lost_bytes` | bytes that could not be stored; an error was reported |
+- `container_reads`, `container_bytes_read`: reads of a container, and their bytes
+- `container_writes`, `container_bytes_written`: writes to a container, and their bytes
+- `kept_writes`, `kept_bytes`: writes that were buffered, and their bytes
+- `requests`: requests to the kernel, or frames of a log, that these became
+- `reads_ahead`, `read_requests`: reads served from bytes read ahead, and the requests for these
+- `lost_bytes`: bytes that could not be stored; an error was reported
 ";
 
 /// `docs/reports.md`.
@@ -229,20 +215,16 @@ pub(crate) fn reports() -> String {
     let mut text = String::from(REPORTS_INTRODUCTION);
     for (name, doc) in Totals::FIELDS {
         let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.push_str(&format!(
-            "| `{name}` | {} |\n",
-            cell(&doc.replace("[timed](Counters::is_timed)", "times are taken"))
-        ));
+        let doc = doc.replace(", if [timed](Counters::is_timed)", "");
+        let doc = doc.strip_suffix('.').filter(|doc| !doc.ends_with('.')).unwrap_or(&doc);
+        let doc = doc[..1].to_lowercase() + &doc[1..];
+        text.push_str(&wrapped(&format!("- `{name}`: {doc}")));
     }
     text + POSIX_SUMS
 }
 
 fn code(text: &str) -> String {
     if text.is_empty() { "none".into() } else { format!("`{text}`") }
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -263,10 +245,11 @@ mod tests {
         assert!(order.is_sorted());
         let hints = Hints::default();
         assert_eq!(hints.origin("cb_nodes"), Some(Origin::Default));
-        let rows: Vec<&str> = HINTS_INTRODUCTION.lines().filter(|l| l.starts_with("| ")).collect();
+        let rows: Vec<&str> = HINTS_INTRODUCTION.lines().filter(|l| l.starts_with("1. ")).collect();
         let named = ["AGGIO_HINTS", "MPICH_", "MPI_Info", "?=", "ROMIO_HINTS", "/etc/", "default"];
-        for (row, name) in rows[1..].iter().zip(named) {
-            assert!(row.split('|').nth(1).is_some_and(|c| c.contains(name)), "{row}");
+        assert_eq!(rows.len(), named.len());
+        for (row, name) in rows.iter().zip(named) {
+            assert!(row.contains(name), "{row}");
         }
     }
 
@@ -282,11 +265,10 @@ mod tests {
         let facts = section("Facts that `MPI_File_get_info` returns");
         for d in Declaration::ALL {
             let is_tuned = d.effect == Effect::Tunes;
-            let row = |name| format!("\n| `{name}` | ");
-            let rows = acts.matches(&row(d.name)).count();
+            let rows = acts.matches(&format!("\n- `{}` (", d.name)).count();
             let item = format!("`{}`", d.name);
             let items = lists.matches(&item).count() + facts.matches(&item).count();
-            let settings = tunes.matches(&row(d.short_name())).count();
+            let settings = tunes.matches(&format!("`{}`", d.short_name())).count();
             let settings = if is_tuned { settings } else { 0 };
             assert_eq!(
                 (rows + items, settings),

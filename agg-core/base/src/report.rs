@@ -82,15 +82,15 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Data calls of the application.
+    /// Data calls.
     calls;
-    /// Collective calls among these.
+    /// Collective ones among these.
     collective_calls;
     /// Writes that were delayed.
     deferred;
-    /// Times that a rank wrote its delayed data, or a part of the staged data.
+    /// Times that a rank wrote delayed data.
     flushes;
-    /// Contiguous pieces of the file that the calls accessed.
+    /// Contiguous pieces of the file in these calls.
     pieces_in;
     /// Bytes read for the application.
     bytes_read;
@@ -100,7 +100,7 @@ counters! {
     reads_out;
     /// System calls that wrote.
     writes_out;
-    /// Small reads that were served from bytes read before.
+    /// Small reads served from bytes read before.
     remembered;
     /// Bytes that system calls read.
     bytes_read_out;
@@ -112,9 +112,9 @@ counters! {
     reserved;
     /// Bytes in these pieces.
     bytes_reserved;
-    /// File views that were set without waiting for other ranks.
+    /// File views set without waiting for other ranks.
     views_alone;
-    /// Collective calls of a rank for several chunks, as for HDF5's linked chunks.
+    /// Collective calls of a rank for several chunks of HDF5.
     calls_linked;
     /// Collective calls of a rank for one chunk of HDF5.
     calls_of_a_chunk;
@@ -122,7 +122,7 @@ counters! {
     chunks_alone;
     /// Chunks of a rank that went through aggregators.
     chunks_exchanged;
-    /// Waits for a coupled file: its opens, and reads that asked another node for bytes.
+    /// Opens of coupled files, and reads that asked another node for bytes.
     coupled_waits;
     /// Nanoseconds of these waits.
     coupled_nanoseconds;
@@ -132,8 +132,8 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
-    /// Bytes among these that describe requests and the positions of data, in calls that go through
-    /// aggregators; without the steps in which all ranks synchronise.
+    /// Bytes among these that describe requests and positions of data, in calls through
+    /// aggregators.
     metadata_bytes;
     /// Collective calls through aggregators that were planned.
     plans;
@@ -147,11 +147,11 @@ counters! {
     errors;
     /// Collective calls that went through aggregators.
     two_phase;
-    /// Other collective calls: every rank served itself.
+    /// Other collective calls.
     collective_alone;
-    /// Independent accesses whose requests included the gaps (data sieving).
+    /// Independent accesses whose requests included the gaps.
     sieved;
-    /// Other independent accesses with gaps: piece by piece, or by lists of pieces.
+    /// Other independent accesses with gaps.
     listed;
 }
 

@@ -128,17 +128,16 @@ macro_rules! variables {
 variables! {
     /// aggio's own variables, in the order of the documentation.
     OWN {
-    /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
+    /// `off` leaves every call of MPI-IO to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
     /// New files that match become containers: directories in which every writer appends to a log
-    /// of its own. `nocrc` keeps no checksum of the data. With `e3sm`, or `e3sm-h5` for HDF5, a
-    /// netCDF file of an MPI program becomes blobs of E3SM-IO when it is closed: one of each node,
-    /// or as many as `blobs=` says. With `close` or `causal` programs without MPI buffer writes, as
-    /// in these modes of `AGGIO_POSIX`.
+    /// of its own, with checksums of the data (`crc`) or without. With `e3sm` or `e3sm-h5` netCDF
+    /// files of MPI programs become E3SM-IO's blobs when they are closed: one of each node, or as
+    /// many as `blobs=` says. `close` and `causal` are modes of `AGGIO_POSIX`.
     AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file",
         |s, text| blobs::set(&mut s.blobs, text);
-    /// Files that programs exchange in memory instead of on disk: the n-th open of a reader gets
-    /// the n-th generation that a program writes. `docs/coupling.md` explains the keys.
+    /// Files that programs exchange in memory: the n-th open of a reader gets the n-th generation
+    /// that a program writes. `docs/coupling.md` explains the keys.
     AGGIO_COUPLE: "PATTERN[:gen=next|latest][:ready=close|sync|step]\
         [:numrecs=wait|now][:keep=read|N][:persist=no|yes|after][:budget=SIZE]\
         [:spill=DIRECTORY][:level=memory|process][:full=wait|drop]\
@@ -149,13 +148,12 @@ variables! {
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
         = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
         |s, text| absolute(&mut s.coupling.dir, text);
-    /// The transport between agents of several nodes, the same on all nodes; read when an agent
-    /// starts. The ports of UCX must be out of the reach of strangers: it parses messages before
-    /// their senders are authenticated.
+    /// The transport between agents of several nodes, the same on all; read when an agent starts.
+    /// Keep the ports of UCX out of the reach of strangers: it parses messages of unknown senders.
     AGGIO_COUPLE_LINK: "tcp or ucx" = "tcp",
         |s, text| CoupleLink::named(text).map(|link| s.coupling.link = link).is_some();
-    /// Files of MPI programs with delayed writes: many small writes become one request when the
-    /// file is synchronised, closed or read. Sets the hint `aggio_defer`.
+    /// Files of MPI programs with delayed writes: many small writes become one request. Sets the
+    /// hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |s, _| s.stage.begin();
     /// aggio serves only files that match one of these patterns.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
@@ -163,12 +161,11 @@ variables! {
     /// Files that match are left to the MPI library. Wins over `AGGIO_INCLUDE`.
     AGGIO_EXCLUDE: "patterns separated by commas" = "no file",
         |s, text| { s.exclude = Pattern::list(text); true };
-    /// Hints by file, above those of the application. `key?=value` holds only if the application
-    /// does not set the key.
+    /// Hints by file, above those of the application.
     AGGIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
-    /// Which messages are written; `info` adds opens and closes, `debug` each data call, and how
-    /// files of programs without MPI are served, `trace` plans with their reasons, and each request
-    /// to the file system. With `,all` those of every rank instead of rank 0.
+    /// `info` adds opens and closes, `debug` each data call, and how files of programs without MPI
+    /// are served, `trace` plans, and each request to the file system. With `,all` every rank
+    /// writes messages, not only rank 0.
     AGGIO_LOG: "off, error, warn, info, debug or trace, then optionally ,all" = "warn", set_log;
     /// The file that messages are appended to. `%h` stands for the host, `%p` for the process id,
     /// `%r` for the rank.
@@ -177,23 +174,19 @@ variables! {
     /// Files that programs use without MPI, and their consistency mode. The first rule that matches
     /// a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
-    /// Sets of netCDF files that MPI programs read as one file: `on`, those without a file of that
-    /// name; patterns, those that match, also in the place of the master file of subfiles. If it is
-    /// set, or `AGGIO_BLOB` is, other programs read them, too.
+    /// Sets of netCDF files that programs read as one file. `docs/netcdf.md` has the rules.
     AGGIO_SETS: "off, on or patterns separated by commas" = "on",
         |s, text| sets::set(&mut s.sets, text);
-    /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file: a
-    /// directory in memory. `aggio recover` finds those of killed programs there.
+    /// Where writes to files of `AGGIO_POSIX` are buffered: a directory in memory. `aggio recover`
+    /// finds those of killed programs there.
     AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
         |s, text| absolute(&mut s.spool, text);
     /// Whether requests, bytes and seconds of each file are reported when it is closed: `on` for
     /// people, `json` for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
-    /// Where small writes to files of `AGGIO_DEFER` wait if requests to the file are slow: in
-    /// `memory` of the node; in a directory of the node, for jobs of one node, where they survive
-    /// killed processes until the next program that opens the file, or `aggio recover`, goes on
-    /// with them; with `none`, and with `memory` on several nodes, in the memory of each rank. Logs
-    /// of containers that become sets of blobs wait in the directory, too.
+    /// Where delayed writes wait: in `memory` of the node; in a directory of the node, for jobs of
+    /// one node, where they survive killed processes; with `none`, and with `memory` on several
+    /// nodes, in the memory of each rank.
     AGGIO_STAGE: "memory, none or the absolute name of a directory" = "memory",
         |s, text| s.stage.set(text);
     /// Whether a bad value of a variable or of a hint ends the program at its start.
@@ -202,13 +195,13 @@ variables! {
 
     /// Variables of other MPI libraries that aggio follows.
     OTHERS {
-    /// Hints in the form of Cray MPICH, as `AGGIO_HINTS`, which wins over it.
+    /// As `AGGIO_HINTS`, which wins over it.
     MPICH_MPIIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
     /// Whether the hints in force are reported when a file is opened.
     MPICH_MPIIO_HINTS_DISPLAY: "on or off" = "off", show_hints;
     /// A file of hints, `key value` a line, below those of the application.
     ROMIO_HINTS: "a file name" = "/etc/romio-hints", |_, _| true;
-    /// Whether the hints in force are reported when a file is opened.
+    /// The same.
     ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
     }
 

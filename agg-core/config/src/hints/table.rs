@@ -160,10 +160,10 @@ hints! {
     romio_cb_write: Switch = Switch::Automatic; Romio Acts [same];
     /// The application promises to use collective calls only.
     romio_no_indep_rw: Flag = false; Romio Acts [same, at_open];
-    /// Whether independent reads with gaps read the gaps too (data sieving).
+    /// Whether independent reads with gaps read the gaps too.
     romio_ds_read: Switch = Switch::Automatic; Romio Acts;
-    /// Whether independent writes with gaps read, modify and write whole blocks (data sieving).
-    /// `automatic` never does: bytes in gaps belong to others.
+    /// Whether independent writes with gaps read, modify and write whole blocks. `automatic` never
+    /// does: bytes in gaps belong to others.
     romio_ds_write: Switch = Switch::Automatic; Romio Acts;
     /// Buffer of independent reads with gaps.
     ind_rd_buffer_size: Size(1, BUFFER_MAX) = 4 * MIB; Romio Acts;
@@ -361,12 +361,12 @@ hints! {
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test
     /// driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
-    /// Whether bytes read from a container are compared with checksums: `whole` checks frames that
-    /// a read, or reads one after another, cover; `always` checks all frames, and reads a frame
-    /// that is read in part as a whole once.
+    /// Which bytes read from a container are compared with checksums: `whole`, those of frames that
+    /// a read, or reads one after another, cover; `always`, all, so that each frame is read as a
+    /// whole once.
     aggio_verify: Choice(Verify::WORDS) = "whole"; Aggio Acts [at_open];
-    /// Whether writes are delayed until the file is synchronised, closed or read: many small writes
-    /// become one request. `automatic` is `disable`. `AGGIO_DEFER` sets it by file name.
+    /// Whether writes are delayed until the file is synchronised, closed or read. `automatic` is
+    /// `disable`. `AGGIO_DEFER` sets it by file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// Writes are buffered regardless of cost. Without it only those are buffered for which it
     /// costs less than going straight to the file, by the measured time of a request, and only if
@@ -376,19 +376,18 @@ hints! {
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Tunes;
     /// Bytes of a rank that may wait in the directory of `AGGIO_STAGE` beside `defer_buffer`.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Tunes;
-    /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: with `close`, when it
-    /// is synchronised or closed; with `later`, only when it is synchronised, so that the next
-    /// program that opens the file, or `aggio recover`, goes on with them. With `idle` a thread
-    /// also drains bytes that have not changed for 50 ms.
+    /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: `close`, when it is
+    /// synchronised or closed; `later`, only when it is synchronised, also by the next program or
+    /// `aggio recover`; `idle`, as `close`, or when they have not changed for 50 ms.
     aggio_defer_drain: Choice(Drain::WORDS) = "close"; Aggio Acts [same, at_open];
     /// From the ninth view of a file on ranks set views without waiting for each other, except for
     /// one of 32. An error in a view is the error of its rank, and of all in the next collective
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
     /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
     aggio_views_alone: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
-    /// Whether collective calls look at the chunks that views are put together from: the only rank
-    /// of a chunk moves it, other chunks pass through aggregators, each through one. `automatic` is
-    /// `enable` for files of HDF5, else `disable`.
+    /// Whether collective calls look at the chunks of views: the only rank of a chunk moves it,
+    /// other chunks pass through one aggregator each. `automatic` is `enable` for files of HDF5,
+    /// else `disable`.
     aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// As HDF5's property `chunk_opt_num`: if ranks touch this many chunks of a call each, or more,
     /// on average, all go through aggregators, else chunk by chunk. -1: the cheaper way.
@@ -405,9 +404,9 @@ hints! {
     /// storage: `automatic` where the file system reliably reports stored extents, and elsewhere
     /// behind the end of the file; `enable` everywhere.
     aggio_fill_elision: Switch = Switch::Automatic; Aggio Tunes;
-    /// The format of the file, whose structure borders of file domains follow. `automatic` detects
-    /// netCDF classic by the first bytes, `records:SIZE[:HEADER]` means records of SIZE bytes
-    /// behind HEADER bytes, `bytes` means no format.
+    /// The format, whose structure borders of file domains follow. `automatic` detects netCDF
+    /// classic; `records:SIZE[:HEADER]` means records of SIZE bytes behind HEADER bytes; `bytes`
+    /// means no format.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
     /// Settings for tests and experiments.
     aggio_tune: Text = ""; Aggio Acts;
