@@ -105,14 +105,14 @@ complete -c aggio -n "__fish_aggio_using_subcommand cat" -l partial -d 'Read set
 complete -c aggio -n "__fish_aggio_using_subcommand cat" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l to -d 'The kind of file to make' -r -f -a "plain\t'The file as it is'
 cdf5\t'A netCDF file of CDF-5 that holds the same'
-e3sm\t'A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, FILE.0001, ...'
-hdf5-blob\t'A set of blobs as E3SM-IO writes it with HDF5: FILE.0000, FILE.0001, ...'"
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l subfiles -d 'Files of the new set; by default one for a container, and for a set as many as it has' -r
+e3sm\t'A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, ...'
+hdf5-blob\t'The same with HDF5'"
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l subfiles -d 'Files of the new set; by default one of a container, as many of a set as it has' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l threads -d 'Threads that copy; 0 for as many as there are cores' -r
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l holes -d 'What sets of netCDF files contain where no process wrote anything' -r -f -a "zero\t'Zeros'
 fill\t'The variable\'s fill value'"
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace the file, or files of the set, if there are some'
-complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep the copied bytes if the run is interrupted, and go on with those of an interrupted run; for a container that becomes a file as it is'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -s f -l force -d 'Replace existing files'
+complete -c aggio -n "__fish_aggio_using_subcommand merge" -l resume -d 'Keep the copied bytes if the run is interrupted, and go on with those of an earlier run; only for --to plain and a container'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l verify -d 'Check all checksums first, and compare the new file with its source at the end'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -l partial -d 'Read sets of netCDF files even if some are missing or damaged; their parts are holes'
 complete -c aggio -n "__fish_aggio_using_subcommand merge" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -162,12 +162,12 @@ complete -c aggio -n "__fish_aggio_using_subcommand agent" -l stay -d 'Wait for 
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l quit -d 'End the agent, if no program is connected and all that is to be on disk is there'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Report requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Files of MPI programs whose writes are buffered: patterns separated by commas (AGGIO_DEFER)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'New files that become containers: PATTERN or PATTERN:OPTION, separated by commas (AGGIO_BLOB)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l hints -d 'Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l posix -d 'Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)' -r
-complete -c aggio -n "__fish_aggio_using_subcommand run" -l log -d 'Which messages are written: off, error, warn, info, debug, trace, then optionally ,all (AGGIO_LOG)' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Set AGGIO_REPORT: report about each file when it is closed, on or json' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l defer -d 'Set AGGIO_DEFER: files of MPI programs with delayed writes' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l blob -d 'Set AGGIO_BLOB: new files that become containers' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l hints -d 'Set AGGIO_HINTS: hints by file' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l posix -d 'Set AGGIO_POSIX: files of programs without MPI, and their modes' -r
+complete -c aggio -n "__fish_aggio_using_subcommand run" -l log -d 'Set AGGIO_LOG: which messages are written' -r
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l dry-run -d 'Print the command that would be run, and run nothing'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand doctor" -l library -d 'The library, if it is not the one that was installed with this program' -r -F

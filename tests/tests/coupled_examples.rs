@@ -1,4 +1,4 @@
-//! The worked examples of `docs/coupling.md`, run as printed there.
+//! The worked examples of `tests/programs/coupling/README.md`, run as printed there.
 
 use aggio_tests::coupling::Coupling;
 use aggio_tests::{installed, repository, skip};
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 /// Returns the commands of an example and their output, as printed in the guide.
 fn example(heading: &str) -> (String, String) {
-    let text = std::fs::read_to_string(repository().join("docs/coupling.md")).expect("the guide");
-    let (_, text) = text.split_once(&format!("### {heading}\n")).expect("the example");
+    let guide = repository().join("tests/programs/coupling/README.md");
+    let text = std::fs::read_to_string(guide).expect("the guide");
+    let (_, text) = text.split_once(&format!("## {heading}\n")).expect("the example");
     let block = |kind: &str| {
         let (_, rest) = text.split_once(&format!("```{kind}\n")).expect("a block");
         rest.split("```").next().unwrap_or_default().to_owned()

@@ -49,11 +49,12 @@ impl Manual {
     }
 
     fn page(&self) -> Result<String, String> {
-        let mut aggio = crate::Arguments::command();
-        if self.command.is_none() {
+        let aggio = crate::Arguments::command();
+        let mut aggio = match &self.command {
             // It has no page of its own.
-            aggio = aggio.disable_help_subcommand(true);
-        }
+            None => aggio.disable_help_subcommand(true),
+            Some(_) => aggio.mut_subcommands(|command| command.disable_help_subcommand(true)),
+        };
         aggio.build();
         let command = match &self.command {
             None => aggio,
@@ -65,16 +66,38 @@ impl Manual {
             }
         };
         let title = command.get_display_name().unwrap_or("aggio").to_ascii_uppercase();
-        let page = clap_mangen::Man::new(command)
-            .title(title)
-            .section("1")
-            .date("")
-            .source("aggio")
-            .manual("aggio manual");
+        let head = format!(".TH {title} 1 \"\" aggio");
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let parts = command.get_subcommands().filter_map(|part| part.get_display_name());
+        let parts: Vec<String> = parts.map(str::to_owned).collect();
+        // That of `--help`: clap_mangen would name all options twice.
+        let usage = command.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_owned();
+        let page = clap_mangen::Man::new(command.override_usage(usage).mut_args(with_values));
         let mut bytes = Vec::new();
         page.render(&mut bytes).map_err(|why| why.to_string())?;
-        let mut page = String::from_utf8_lossy(&bytes).into_owned();
+        let mut page = man::without_repetitions(&String::from_utf8_lossy(&bytes), &head, &about);
+        // Only the commands of aggio itself have pages.
+        for part in parts.iter().filter(|_| self.command.is_some()) {
+            let name = part.replace('-', "\\-") + "(1)";
+            page = page.replace(&name, &part.replace('-', " "));
+        }
         page.push_str(&man::exit_status(self.command.as_deref()));
         Ok(page)
     }
+}
+
+/// An argument whose help has its possible values, with their meanings, in one sentence.
+fn with_values(argument: clap::Arg) -> clap::Arg {
+    let values = argument.get_possible_values();
+    if values.is_empty() {
+        return argument;
+    }
+    let value = |value: &clap::builder::PossibleValue| match value.get_help() {
+        Some(help) => format!("{} ({help})", value.get_name()),
+        None => value.get_name().into(),
+    };
+    let values = values.iter().map(value).collect::<Vec<_>>().join(", ");
+    let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    argument.help(format!("{help}: {values}")).hide_possible_values(true)
 }

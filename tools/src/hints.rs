@@ -12,10 +12,10 @@ pub(crate) struct Arguments {
     #[arg(long, group = "form")]
     json: bool,
     /// The reference manual (docs/hints.md)
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", hide = true)]
     markdown: bool,
     /// The manual page aggio-hints(7)
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", hide = true)]
     man: bool,
     /// Values for this file: patterns of AGGIO_HINTS and MPICH_MPIIO_HINTS may depend on it
     #[arg(long, value_name = "PATH", default_value = "/")]

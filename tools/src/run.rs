@@ -30,25 +30,23 @@ pub(crate) struct Arguments {
 /// it.
 #[derive(clap::Args, Default)]
 struct Settings {
-    /// Report requests, bytes and seconds of each file when it is closed: on or json (AGGIO_REPORT)
+    /// Set AGGIO_REPORT: report about each file when it is closed, on or json
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "on")]
     report: Option<String>,
-    /// Files of MPI programs whose writes are buffered: patterns separated by commas (AGGIO_DEFER)
+    /// Set AGGIO_DEFER: files of MPI programs with delayed writes
     #[arg(long, value_name = "PATTERNS")]
     defer: Option<String>,
-    /// New files that become containers: PATTERN or PATTERN:OPTION, separated by commas
-    /// (AGGIO_BLOB)
+    /// Set AGGIO_BLOB: new files that become containers
     #[arg(long, value_name = "RULES")]
     blob: Option<String>,
-    /// Hints by file: PATTERN:key=value[:key=value],... (AGGIO_HINTS)
+    /// Set AGGIO_HINTS: hints by file
     #[arg(long, value_name = "RULES")]
     hints: Option<String>,
-    /// Files of programs without MPI that are served: PATTERN:MODE,... (AGGIO_POSIX)
+    /// Set AGGIO_POSIX: files of programs without MPI, and their modes
     #[arg(long, value_name = "RULES")]
     posix: Option<String>,
-    /// Which messages are written: off, error, warn, info, debug, trace, then optionally ,all
-    /// (AGGIO_LOG)
+    /// Set AGGIO_LOG: which messages are written
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 }

@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[arg(long, group = "form")]
     json: bool,
     /// The reference manual (docs/switches.md)
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", hide = true)]
     markdown: bool,
 }
 

@@ -82,15 +82,15 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Data calls of the application.
+    /// Data calls.
     calls;
-    /// Collective calls among these.
+    /// Collective ones among these.
     collective_calls;
-    /// Writes that were deferred, to reach the file together with others.
+    /// Writes that were delayed.
     deferred;
-    /// Times that a rank wrote its deferred data, or a part of the staged data.
+    /// Times that a rank wrote delayed data.
     flushes;
-    /// Contiguous pieces of the file that the calls accessed.
+    /// Contiguous pieces of the file in these calls.
     pieces_in;
     /// Bytes read for the application.
     bytes_read;
@@ -100,7 +100,7 @@ counters! {
     reads_out;
     /// System calls that wrote.
     writes_out;
-    /// Small reads that were served from bytes read before.
+    /// Small reads served from bytes read before.
     remembered;
     /// Bytes that system calls read.
     bytes_read_out;
@@ -108,22 +108,21 @@ counters! {
     bytes_written_out;
     /// Other system calls on the file: sync, truncate, lock, ...
     other_out;
-    /// Pieces of zeros that were not written; storage was reserved, or they are a hole.
+    /// Pieces of zeros that were not written: storage was reserved, or they are a hole.
     reserved;
     /// Bytes in these pieces.
     bytes_reserved;
-    /// File views that were set without waiting for other ranks.
+    /// File views set without waiting for other ranks.
     views_alone;
-    /// Collective calls of a rank for several chunks at once, as HDF5 makes them for linked chunks.
+    /// Collective calls of a rank for several chunks of HDF5.
     calls_linked;
-    /// Collective calls of a rank for one chunk, as HDF5 makes them chunk by chunk.
+    /// Collective calls of a rank for one chunk of HDF5.
     calls_of_a_chunk;
-    /// Chunks that a rank moved by itself, in calls with other chunks that went through
-    /// aggregators.
+    /// Chunks that a rank moved by itself while others went through aggregators.
     chunks_alone;
-    /// Chunks of a rank that went through aggregators in calls with known chunks.
+    /// Chunks of a rank that went through aggregators.
     chunks_exchanged;
-    /// Waits for a coupled file: each of its opens, and reads that asked another node for bytes.
+    /// Opens of coupled files, and reads that asked another node for bytes.
     coupled_waits;
     /// Nanoseconds of these waits.
     coupled_nanoseconds;
@@ -133,26 +132,26 @@ counters! {
     messages;
     /// Bytes sent to other ranks.
     message_bytes;
-    /// Bytes among these that describe requests and the positions of data, in calls that go through
-    /// aggregators; without the messages of fixed size in steps in which all ranks synchronise.
+    /// Bytes among these that describe requests and positions of data, in calls through
+    /// aggregators.
     metadata_bytes;
-    /// Collective calls through aggregators for which this rank made a plan.
+    /// Collective calls through aggregators that were planned.
     plans;
-    /// Such calls that used the plan of an earlier call again.
+    /// Those that used an earlier plan again.
     plans_reused;
-    /// Nanoseconds spent in data calls, if [timed](Counters::is_timed).
+    /// Nanoseconds in data calls, if [timed](Counters::is_timed).
     nanoseconds;
-    /// Nanoseconds spent in system calls on the file, if [timed](Counters::is_timed).
+    /// Nanoseconds in system calls on the file, if [timed](Counters::is_timed).
     nanoseconds_out;
     /// Calls that failed.
     errors;
     /// Collective calls that went through aggregators.
     two_phase;
-    /// Collective calls in which every rank served itself, or that had a single rank.
+    /// Other collective calls.
     collective_alone;
-    /// Independent accesses in which one request included the gaps (data sieving).
+    /// Independent accesses whose requests included the gaps.
     sieved;
-    /// Other independent accesses with gaps in the file: piece by piece, or by lists of pieces.
+    /// Other independent accesses with gaps.
     listed;
 }
 

@@ -128,106 +128,80 @@ macro_rules! variables {
 variables! {
     /// aggio's own variables, in the order of the documentation.
     OWN {
-    /// Whether MPI-IO is served by aggio. `off` leaves every call to the MPI library.
+    /// `off` leaves every call of MPI-IO to the MPI library.
     AGGIO: "on or off" = "on", |s, text| flag(&mut s.on, text);
-    /// New files that match become blob containers: directories in which every writer appends to a
-    /// log of its own. Options: `crc` keeps a checksum of the data (default), `nocrc` does not.
-    /// With `e3sm` a netCDF file of an MPI program becomes blobs of E3SM-IO when it is closed, one
-    /// of each node or as many as `blobs=` says; with `e3sm-h5` they are HDF5 files. A file that
-    /// these formats cannot express stays a container. With `close` or `causal` writes of programs
-    /// without MPI wait in the spool until many become one frame, as in these modes of
-    /// `AGGIO_POSIX`.
+    /// New files that match become containers: directories in which every writer appends to a log
+    /// of its own, with checksums of the data (`crc`) or without. With `e3sm` or `e3sm-h5` netCDF
+    /// files of MPI programs become E3SM-IO's blobs when they are closed: one of each node, or as
+    /// many as `blobs=` says. `close` and `causal` are modes of `AGGIO_POSIX`.
     AGGIO_BLOB: "PATTERN[:crc|:nocrc][:close|:causal][:e3sm|:e3sm-h5[:blobs=N]],..." = "no file",
         |s, text| blobs::set(&mut s.blobs, text);
-    /// Files that programs exchange in memory instead of on disk: each time one program makes such
-    /// a file is a generation, and the n-th open of a program that reads it gets the n-th. Options:
-    /// `gen=latest` gives readers the newest; `keep=N` keeps the N newest instead of those that no
-    /// program has read; with `ready=sync` a generation may be read when it was synchronised,
-    /// before it is closed, and with `ready=step` the records of netCDF files while others are
-    /// written, where `numrecs` says whether a reader that asks for more records waits;
-    /// `persist=yes` also stores each generation under its name on disk, and `persist=after` when
-    /// its last reader is done; `budget` limits the memory of all, and when it is used up, complete
-    /// ones move to the directory of `spill`; without one, or if that is full, a writer waits
-    /// before it makes another one, or with `full=drop` the oldest is given up; with
-    /// `level=process` complete ones are in that directory, where they survive the agent;
-    /// `on_writer_death` says how waiting readers go on when a writer dies: with an error, with the
-    /// generation of another writer, or with the file on disk.
+    /// Files that programs exchange in memory: the n-th open of a reader gets the n-th generation
+    /// that a program writes. `docs/coupling.md` explains the keys.
     AGGIO_COUPLE: "PATTERN[:gen=next|latest][:ready=close|sync|step]\
         [:numrecs=wait|now][:keep=read|N][:persist=no|yes|after][:budget=SIZE]\
         [:spill=DIRECTORY][:level=memory|process][:full=wait|drop]\
         [:on_writer_death=error|wait|file],..." = "no file",
         set_couple;
-    /// Where coupled programs find each other: a directory of the user, closed to all others. It is
-    /// made if it is missing.
+    /// Where coupled programs find each other: a directory of the user, closed to all others, which
+    /// is made if it is missing.
     AGGIO_COUPLE_DIR: "the absolute name of a directory"
         = "$XDG_RUNTIME_DIR/aggio or /tmp/aggio-UID",
         |s, text| absolute(&mut s.coupling.dir, text);
-    /// The transport between agents of several nodes, the same on all nodes; read when an agent
-    /// starts. UCX has to be installed, and its ports must be out of the reach of strangers: UCX
-    /// parses messages before their senders are authenticated.
+    /// The transport between agents of several nodes, the same on all; read when an agent starts.
+    /// Keep the ports of UCX out of the reach of strangers: it parses messages of unknown senders.
     AGGIO_COUPLE_LINK: "tcp or ucx" = "tcp",
         |s, text| CoupleLink::named(text).map(|link| s.coupling.link = link).is_some();
-    /// Files of MPI programs with buffered writes, until the file is synchronised or closed, or
-    /// read: many small writes become one collective one. Sets the hint `aggio_defer`.
+    /// Files of MPI programs with delayed writes: many small writes become one request. Sets the
+    /// hint `aggio_defer`.
     AGGIO_DEFER: "patterns separated by commas" = "no file", |s, _| s.stage.begin();
-    /// Only files that match one of these patterns are served by aggio.
+    /// aggio serves only files that match one of these patterns.
     AGGIO_INCLUDE: "patterns separated by commas" = "all files",
         |s, text| { s.include = Pattern::list(text); true };
-    /// Files that match one of these patterns are left to the MPI library. Wins over
-    /// `AGGIO_INCLUDE`.
+    /// Files that match are left to the MPI library. Wins over `AGGIO_INCLUDE`.
     AGGIO_EXCLUDE: "patterns separated by commas" = "no file",
         |s, text| { s.exclude = Pattern::list(text); true };
-    /// Hints by file, above those of the application: `PATTERN:key=value[:key=value],...`.
-    /// `key?=value` holds only if the application does not set the key.
+    /// Hints by file, above those of the application.
     AGGIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
-    /// Which messages are written: `off`, `error`, `warn`, `info` (opens and closes, too), `debug`
-    /// (each data call, and how files of programs without MPI are served) or `trace` (plans with
-    /// their reasons, and each request to the file system); with `,all` those of every rank instead
-    /// of rank 0.
+    /// `info` adds opens and closes, `debug` each data call, and how files of programs without MPI
+    /// are served, `trace` plans, and each request to the file system. With `,all` every rank
+    /// writes messages, not only rank 0.
     AGGIO_LOG: "off, error, warn, info, debug or trace, then optionally ,all" = "warn", set_log;
-    /// The file that messages are appended to instead of standard error. `%h` stands for the host,
-    /// `%p` for the process id, `%r` for the rank.
+    /// The file that messages are appended to. `%h` stands for the host, `%p` for the process id,
+    /// `%r` for the rank.
     AGGIO_LOG_FILE: "a file name" = "standard error",
         |s, text| { text.clone_into(&mut s.messages.file); true };
-    /// Files that programs use without MPI, by `open`, `write`, `fopen` and the like, and their
-    /// consistency: `posix`, `causal` or `close`. The first rule that names a file counts.
+    /// Files that programs use without MPI, and their consistency mode. The first rule that matches
+    /// a file counts.
     AGGIO_POSIX: "PATTERN:MODE,... with MODE posix, causal or close" = "no file", set_posix;
-    /// Sets of netCDF files that MPI programs read as the one file that they stand for: `on`, those
-    /// without a file of that name; patterns, those that match, also in the place of the master
-    /// file of subfiles. If it is set, or `AGGIO_BLOB` is, other programs read them, too.
+    /// Sets of netCDF files that programs read as one file. `docs/netcdf.md` has the rules.
     AGGIO_SETS: "off, on or patterns separated by commas" = "on",
         |s, text| sets::set(&mut s.sets, text);
-    /// Where small writes to files of `AGGIO_POSIX` are kept until they are in the file; of a
-    /// program that was killed, `aggio recover` finds them there. A directory in memory.
+    /// Where writes to files of `AGGIO_POSIX` are buffered: a directory in memory. `aggio recover`
+    /// finds those of killed programs there.
     AGGIO_SPOOL: "the absolute name of a directory" = "/dev/shm",
         |s, text| absolute(&mut s.spool, text);
-    /// The report when a file is closed: requests in and out, bytes, seconds. `on` writes a line
-    /// for people, `json` a line for programs.
+    /// Whether requests, bytes and seconds of each file are reported when it is closed: `on` for
+    /// people, `json` for programs.
     AGGIO_REPORT: "off, on or json" = "off", set_report;
-    /// Where small writes to files of `AGGIO_DEFER` wait until the file is synchronised or closed,
-    /// where requests to the file are slow: in `memory` of the node, or in a directory of the node,
-    /// in memory or on a disk of its own. All ranks see them there at once, also those that read
-    /// alone. In a directory they survive killed processes: the next program that opens the file
-    /// goes on with them, and `aggio recover` stores them. Logs of containers that become sets of
-    /// blobs wait in the directory, too. Only for jobs of one node. With `none`, and in jobs of
-    /// several nodes without a directory, they wait in the memory of each rank.
+    /// Where delayed writes wait: in `memory` of the node; in a directory of the node, for jobs of
+    /// one node, where they survive killed processes; with `none`, and with `memory` on several
+    /// nodes, in the memory of each rank.
     AGGIO_STAGE: "memory, none or the absolute name of a directory" = "memory",
         |s, text| s.stage.set(text);
-    /// Whether a bad value of any variable here, or of a hint, ends the program at its start
-    /// instead of being ignored.
+    /// Whether a bad value of a variable or of a hint ends the program at its start.
     AGGIO_STRICT: "on or off" = "off", |s, text| flag(&mut s.strict, text);
     }
 
     /// Variables of other MPI libraries that aggio follows.
     OTHERS {
-    /// Hints in the form of Cray MPICH, as `AGGIO_HINTS`, which wins over it.
+    /// As `AGGIO_HINTS`, which wins over it.
     MPICH_MPIIO_HINTS: "PATTERN:key=value[:key=value],..." = "none", |_, _| true;
     /// Whether the hints in force are reported when a file is opened.
     MPICH_MPIIO_HINTS_DISPLAY: "on or off" = "off", show_hints;
-    /// A file of hints, `key value` a line, below those of the application. If not set,
-    /// `/etc/romio-hints` is read.
+    /// A file of hints, `key value` a line, below those of the application.
     ROMIO_HINTS: "a file name" = "/etc/romio-hints", |_, _| true;
-    /// Whether the hints in force are reported when a file is opened.
+    /// The same.
     ROMIO_PRINT_HINTS: "on or off" = "off", show_hints;
     }
 

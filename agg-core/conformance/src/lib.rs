@@ -9,7 +9,7 @@
 //! check_reading(&subject, "name", &bytes);   // one that only reads existing files
 //! ```
 //!
-//! `docs/drivers.md` shows a whole driver of about a hundred lines that holds the contract.
+//! `tests/memory.rs` is a whole driver of about two hundred lines that holds the contract.
 #![doc = include_str!("../../../docs/drivers.md")]
 //!
 //! [`Driver`]: agg_core::driver::Driver

@@ -22,9 +22,9 @@ enum To {
     Plain,
     /// A netCDF file of CDF-5 that holds the same
     Cdf5,
-    /// A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, FILE.0001, ...
+    /// A set of blobs as E3SM-IO writes it with PnetCDF: FILE.0000, ...
     E3sm,
-    /// A set of blobs as E3SM-IO writes it with HDF5: FILE.0000, FILE.0001, ...
+    /// The same with HDF5
     Hdf5Blob,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Arguments {
     /// The kind of file to make
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     to: To,
-    /// Files of the new set; by default one for a container, and for a set as many as it has
+    /// Files of the new set; by default one of a container, as many of a set as it has
     #[arg(long, value_name = "NUMBER", value_parser = numbers::subfiles())]
     subfiles: Option<u32>,
-    /// Replace the file, or files of the set, if there are some
+    /// Replace existing files
     #[arg(short, long)]
     force: bool,
-    /// Keep the copied bytes if the run is interrupted, and go on with those of an interrupted run;
-    /// for a container that becomes a file as it is
+    /// Keep the copied bytes if the run is interrupted, and go on with those of an earlier run;
+    /// only for --to plain and a container
     #[arg(long)]
     resume: bool,
     /// Check all checksums first, and compare the new file with its source at the end

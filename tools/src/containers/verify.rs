@@ -22,9 +22,8 @@ const MOST_TOLD: usize = 20;
 pub(crate) struct Arguments {
     /// A file, a container, or the name that a set of netCDF files stands for
     first: PathBuf,
-    /// Another. Two netCDF files are the same if dimensions, attributes, variables and values are,
-    /// two HDF5 files if groups, links, attributes, types, shapes and values are, whatever their
-    /// layout and filters; others byte by byte
+    /// Another. netCDF files are compared by dimensions, attributes, variables and values, HDF5
+    /// files by groups, links, attributes, types, shapes and values, others byte by byte
     second: PathBuf,
     /// Compare the bytes of netCDF and HDF5 files, too
     #[arg(long)]

@@ -69,10 +69,10 @@ pub(crate) struct Arguments {
     #[arg(long, group = "form")]
     json: bool,
     /// Tables for docs/benchmarks/simulation.md
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", hide = true)]
     markdown: bool,
     /// The manual page aggio-simulate(1)
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", hide = true)]
     man: bool,
 }
 
@@ -137,7 +137,7 @@ impl Arguments {
     fn answer(&self) -> Result<Answer, String> {
         if self.man {
             let command = Arguments::augment_args(clap::Command::new("simulate"));
-            let text = man::simulate(&command, Machine::PROPERTIES);
+            let text = man::simulate(&command);
             return Ok(Answer { text, findings: Vec::new(), status: None });
         }
         let machines: Vec<Machine> =

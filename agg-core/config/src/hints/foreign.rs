@@ -11,7 +11,7 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Every owner, in the order of the documentation.
+    /// Every owner.
     pub const ALL: &'static [Foreign] = &[
         Foreign {
             owner: "MPI, for other objects than files",

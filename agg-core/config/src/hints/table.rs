@@ -116,11 +116,10 @@ const NUMBER_MIN: i64 = i64::MIN;
 const NUMBER_MAX: i64 = i64::MAX;
 
 hints! {
-    /// Bytes that an aggregator handles at a time, at most: no request of a collective call is
-    /// longer.
+    /// Most bytes that an aggregator handles at a time: no request of a collective call is longer.
     cb_buffer_size: Size(1, BUFFER_MAX) = 16 * MIB; Standard Acts [same];
-    /// Number of aggregators, never more than ranks; 0 lets the engine choose: half of the ranks of
-    /// each host, at most 256 in all unless there are more hosts.
+    /// Number of aggregators, never more than ranks; 0: half of the ranks of each host, at most 256
+    /// in all unless there are more hosts.
     cb_nodes: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open];
     /// Block size of collective buffering; file domains follow the file system and `striping_unit`.
     cb_block_size: Size(0, SIZE_MAX) = 0u64; Standard Accepted [if_set];
@@ -132,8 +131,7 @@ hints! {
     /// Bytes of a stripe: of a new file on Lustre, if it is a multiple of 64K. File domains are
     /// aligned to the unit of the file system, if it reports one, else to this.
     striping_unit: Size(0, SIZE_MAX) = 0u64; Standard Acts [same, at_open, if_set];
-    /// Number of storage targets that a new file on Lustre is striped over, at most 2000; 0 lets
-    /// the file system choose.
+    /// Storage targets of a new file on Lustre, at most 2000; 0 lets the file system choose.
     striping_factor: Count(0, COUNT_MAX) = 0u32; Standard Acts [same, at_open, if_set];
     /// How the file will be used, such as `read_once` or `write_mostly,sequential`.
     access_style: Text = ""; Standard Accepted;
@@ -154,7 +152,7 @@ hints! {
     /// Memory kinds that the application may pass.
     mpi_assert_memory_alloc_kinds: Text = ""; Standard Accepted;
 
-    /// Hosts that aggregators may run on, and how many on each: `name[:max],...`, `*` for any host.
+    /// Hosts of aggregators, and how many on each: `name[:max],...`, `*` for any host.
     cb_config_list: Text = "*:1"; Romio Acts [same, at_open];
     /// Whether collective reads go through aggregators.
     romio_cb_read: Switch = Switch::Automatic; Romio Acts [same];
@@ -162,16 +160,16 @@ hints! {
     romio_cb_write: Switch = Switch::Automatic; Romio Acts [same];
     /// The application promises to use collective calls only.
     romio_no_indep_rw: Flag = false; Romio Acts [same, at_open];
-    /// Whether independent reads with gaps read the gaps too (data sieving).
+    /// Whether independent reads with gaps read the gaps too.
     romio_ds_read: Switch = Switch::Automatic; Romio Acts;
-    /// Whether independent writes with gaps read, modify and write whole blocks (data sieving).
-    /// `automatic` never does: bytes in gaps belong to others.
+    /// Whether independent writes with gaps read, modify and write whole blocks. `automatic` never
+    /// does: bytes in gaps belong to others.
     romio_ds_write: Switch = Switch::Automatic; Romio Acts;
-    /// Bytes of the buffer of independent reads with gaps.
+    /// Buffer of independent reads with gaps.
     ind_rd_buffer_size: Size(1, BUFFER_MAX) = 4 * MIB; Romio Acts;
-    /// Bytes of the buffer of independent writes with gaps.
+    /// Buffer of independent writes with gaps.
     ind_wr_buffer_size: Size(1, BUFFER_MAX) = 512 * KIB; Romio Acts;
-    /// Smallest file domain, in bytes; fewer aggregators work on small requests.
+    /// Smallest file domain; fewer aggregators work on small requests.
     romio_min_fdomain_size: Size(0, SIZE_MAX) = 0u64; Romio Acts [same, if_set];
     /// Gaps longer than this, in bytes, are not sieved in collective calls, which never write gaps.
     romio_cb_ds_threshold: Size(0, SIZE_MAX) = 0u64; Romio Accepted;
@@ -363,13 +361,12 @@ hints! {
     /// Ranks that do not need the file do not open it; `automatic` is `enable`, but for the test
     /// driver.
     aggio_deferred_open: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
-    /// Whether bytes read from a container are compared with the checksums of its frames: `whole`
-    /// checks frames that a read, or reads one after another, cover; `always` checks all frames,
-    /// and reads a frame that is read in part as a whole once.
+    /// Which bytes read from a container are compared with checksums: `whole`, those of frames that
+    /// a read, or reads one after another, cover; `always`, all, so that each frame is read as a
+    /// whole once.
     aggio_verify: Choice(Verify::WORDS) = "whole"; Aggio Acts [at_open];
-    /// Writes are buffered until the file is synchronised or closed, or another rank reads: many
-    /// small writes become one collective one. `automatic` is `disable`. `AGGIO_DEFER` sets it by
-    /// file name.
+    /// Whether writes are delayed until the file is synchronised, closed or read. `automatic` is
+    /// `disable`. `AGGIO_DEFER` sets it by file name.
     aggio_defer: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// Writes are buffered regardless of cost. Without it only those are buffered for which it
     /// costs less than going straight to the file, by the measured time of a request, and only if
@@ -379,20 +376,18 @@ hints! {
     aggio_defer_buffer: Size(1, BUFFER_MAX) = 256 * MIB; Aggio Tunes;
     /// Bytes of a rank that may wait in the directory of `AGGIO_STAGE` beside `defer_buffer`.
     aggio_defer_spill: Size(0, SPILL_MAX) = 1024 * MIB; Aggio Tunes;
-    /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: when it is
-    /// synchronised or closed (`close`), or only when it is synchronised (`later`); then they stay
-    /// staged for the next program that opens the file, which sees them, or for `aggio recover`.
-    /// With `idle` a thread also drains bytes that have not changed for 50 ms, while the program
-    /// computes.
+    /// When bytes staged in the directory of `AGGIO_STAGE` go into the file: `close`, when it is
+    /// synchronised or closed; `later`, only when it is synchronised, also by the next program or
+    /// `aggio recover`; `idle`, as `close`, or when they have not changed for 50 ms.
     aggio_defer_drain: Choice(Drain::WORDS) = "close"; Aggio Acts [same, at_open];
     /// From the ninth view of a file on ranks set views without waiting for each other, except for
     /// one of 32. An error in a view is the error of its rank, and of all in the next collective
     /// access; hints that all ranks share wait for a view that ranks meet at. `automatic` is
     /// `enable` for files of HDF5, which sets two views for each chunk, else `disable`.
     aggio_views_alone: Switch = Switch::Automatic; Aggio Tunes [same, at_open];
-    /// Whether collective calls look at the chunks that views are put together from: a chunk of one
-    /// rank is moved by that rank, those of several pass through aggregators, each through one.
-    /// `automatic` is `enable` for files of HDF5, else `disable`.
+    /// Whether collective calls look at the chunks of views: the only rank of a chunk moves it,
+    /// other chunks pass through one aggregator each. `automatic` is `enable` for files of HDF5,
+    /// else `disable`.
     aggio_chunks: Switch = Switch::Automatic; Aggio Acts [same, at_open];
     /// As HDF5's property `chunk_opt_num`: if ranks touch this many chunks of a call each, or more,
     /// on average, all go through aggregators, else chunk by chunk. -1: the cheaper way.
@@ -409,11 +404,11 @@ hints! {
     /// storage: `automatic` where the file system reliably reports stored extents, and elsewhere
     /// behind the end of the file; `enable` everywhere.
     aggio_fill_elision: Switch = Switch::Automatic; Aggio Tunes;
-    /// The format of the file; borders of file domains follow its structure. `automatic` detects it
-    /// by the first bytes (netCDF classic), `records:SIZE[:HEADER]` means records of SIZE bytes
-    /// behind HEADER bytes, `bytes` means no format.
+    /// The format, whose structure borders of file domains follow. `automatic` detects netCDF
+    /// classic; `records:SIZE[:HEADER]` means records of SIZE bytes behind HEADER bytes; `bytes`
+    /// means no format.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];
-    /// Settings for tests and experiments: `name=value`, with spaces between several.
+    /// Settings for tests and experiments.
     aggio_tune: Text = ""; Aggio Acts;
     /// The version of aggio that serves the file.
     aggio_version: Text = env!("CARGO_PKG_VERSION"); Aggio Told;
