@@ -97,7 +97,7 @@ impl Lifecycle {
         self.own.memory.spares.note(area, bytes, bytes >= stat.size / 8 * 7);
         self.own.memory.written += stat.size;
         self.tell_readers(area);
-        self.actions.push(Action::Complete(area, stat.size, stat.mode & 0o7777));
+        self.actions.push(Action::Complete(area));
         let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
         self.survivors.keep(area, registry, areas, &self.clients)
     }

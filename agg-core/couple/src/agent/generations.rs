@@ -8,7 +8,7 @@ use crate::hosted::{Hosted, Hosting};
 use crate::peers::differences::{self, Differences};
 use crate::peers::{Away, Instance, Message, gaps, twin};
 use crate::protocol::{Reply, bad};
-use crate::registry::{Area, Handle, Name, Process, Registry, Series, State, series};
+use crate::registry::{Area, Name, Process, Registry, State, series};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::{Extent, os};
@@ -20,11 +20,8 @@ use std::os::fd::{AsRawFd, RawFd};
 /// Parts that one message names, at most.
 const PARTS: usize = 200_000;
 
-/// Parts that are named before anybody asks, at most, of a small file.
+/// Parts that are named before anybody asks, at most.
 const FEW_PARTS: usize = 1000;
-
-/// Bytes of a large file for each part that is named before anybody asks: a name takes about six.
-const PART: u64 = 4 << 10;
 
 /// All generations of this node.
 #[derive(Debug)]
@@ -142,13 +139,11 @@ impl Generations {
     }
 
     /// The body of a message about a complete generation of so many bytes: the nodes that have its
-    /// parts, if these are few, or few for its size to `many`.
-    pub(super) fn map_of(&self, area: Area, size: u64, many: bool) -> Body {
-        let for_size = usize::try_from(size / PART).unwrap_or(PARTS).clamp(FEW_PARTS, PARTS);
-        let most = if many { for_size } else { FEW_PARTS };
+    /// parts, if these are few.
+    pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
         let generation = self.registry.files.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
-        match self.hosted.find((area, &series), &[Extent::new(0, size)], most) {
+        match self.hosted.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
             (found, true) => Body::Bytes(found.encode()),
             _ => Body::None,
         }
@@ -204,13 +199,6 @@ impl Generations {
         }
         let shared = shared || keeps;
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
-    }
-
-    /// The series and the complete generation that an open reads.
-    pub(super) fn read_by(&self, handle: Handle) -> Option<(Series, Area)> {
-        let open = self.registry.opens.get(&handle).filter(|open| !open.write)?;
-        let generation = self.registry.files.generations.get(&open.area)?;
-        (generation.state == State::Complete).then(|| (series(&generation.path), open.area))
     }
 
     /// The bytes of places, which this node has.

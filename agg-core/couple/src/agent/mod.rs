@@ -139,7 +139,7 @@ impl Agent {
         let peers = self
             .peers
             .iter()
-            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.events()]);
+            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.areas.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
         let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {

@@ -179,6 +179,23 @@ impl Peers {
         }
     }
 
+    /// The request with this ticket fails.
+    fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        self.answer(kept.asked.link, reply)
+    }
+
+    /// The open with this ticket fails, which the owner counts.
+    pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let mut actions = vec![Action::Reply(kept.asked.link, reply)];
+        if let Some(away) = kept.opened {
+            let request = Request::Withdraw(away.handle);
+            actions.push(Action::ask(kept.peer, 0, kept.asked.process, request));
+        }
+        actions
+    }
+
     /// Carries out an action that is about other nodes alone. Returns those that follow.
     pub(crate) fn carry_out(&mut self, action: Action) -> Vec<Action> {
         let all = &mut self.replication;
@@ -202,10 +219,7 @@ impl Peers {
             Action::Lost(tag, peer, text) => return all.hear_lost(tag, peer, text),
             Action::MovedKept(key, result) => return vec![all.keeps.have_moved(key, result)],
             Action::Forget(tags) => tags.into_iter().for_each(|tag| _ = all.takes.fail(tag)),
-            Action::Freed(area) => {
-                let offered = self.offers.free(area);
-                self.tell_nodes(offered, &Message::Free(area));
-            }
+            Action::Freed(area) => self.tell_nodes(&Message::Free(area)),
             _ => {}
         }
         Vec::new()

@@ -84,9 +84,6 @@ pub(crate) enum Message {
     Opened(u64, Away),
     /// The body is the wanted bytes: memory, offset.
     Data(u64, u64),
-    /// The receiver's programs will probably open this file, and have not opened it yet.
-    /// The body is as for `Where`, or empty.
-    Offer(Vec<u8>, Away),
     /// Nobody needs this memory any more.
     Free(u64),
     /// The file of this memory, which the receiver's node writes, has so many bytes from now on.
@@ -187,7 +184,6 @@ variants!(Message {
     22 News(area),
     23 Memory(area, offset, len),
     24 Gather(area, head, start),
-    25 Offer(path, away),
     26 Keeps(area, report),
     27 Where(area),
     28 Take { tag, owner, area },

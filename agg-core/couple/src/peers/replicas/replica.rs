@@ -102,8 +102,6 @@ pub(crate) struct Replica {
     pub(crate) shares: bool,
     /// Programs of other nodes write it as well.
     pub(crate) shared: Option<Shared>,
-    /// Nobody has opened it; its owner expects that somebody will.
-    pub(crate) offered: bool,
     /// Other nodes send its bytes, and its owner has not told yet that it is complete.
     pub(super) early: bool,
     /// When the file was modified last, if a program has asked.
@@ -135,7 +133,6 @@ impl Replica {
             gone: false,
             shares: false,
             shared: away.is_renewed().then(shared),
-            offered: false,
             early: false,
             modified: None,
         }
@@ -311,6 +308,11 @@ impl Replica {
     /// Whether the owner has not told yet that it is complete.
     pub(crate) fn is_early(&self) -> bool {
         self.early
+    }
+
+    /// The same, and no program has opened it.
+    pub(super) fn is_unopened(&self) -> bool {
+        self.early && self.waits.waiting.is_empty()
     }
 
     /// Whether it lacks bytes of other nodes, or its owner has given it up.
