@@ -101,18 +101,15 @@ impl Generations {
         };
         let mut bytes = vec![0; len as usize];
         read_all(file.as_raw_fd(), &mut bytes, offset)?;
-        if !own.is_empty() {
-            let mut rest = Differences::default();
-            for gap in gaps(Extent::new(offset, len), own) {
-                let part = (gap.offset - offset) as usize..(gap.end() - offset) as usize;
-                rest.add(gap.offset, &bytes[part]);
-            }
-            return Ok((Message::Rest(area, offset, len), Body::Bytes(rest.into_body())));
+        if own.is_empty() && twin::mark(&bytes) == mark {
+            return Ok((Message::Same(area, offset), Body::None));
         }
-        Ok(match twin::mark(&bytes) == mark {
-            true => (Message::Same(area, offset), Body::None),
-            false => (Message::Data(area, offset), Body::Bytes(bytes)),
-        })
+        let mut rest = Differences::default();
+        for gap in gaps(Extent::new(offset, len), own) {
+            let part = (gap.offset - offset) as usize..(gap.end() - offset) as usize;
+            rest.add(gap.offset, &bytes[part]);
+        }
+        Ok((Message::Data(area, offset, len), Body::Bytes(rest.into_body())))
     }
 
     /// The answer to a node that asks for the nodes that have parts of a generation.

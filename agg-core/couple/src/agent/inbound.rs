@@ -107,9 +107,8 @@ impl Agent {
             | Message::Memory(..)
             | Message::Look(_)
             | Message::Renew(..)
-            | Message::Shared(_)
             | Message::Keeps(..)
-            | Message::IsCut(_) => {
+            | Message::Acknowledged(..) => {
                 owner.hear(peer, peers.nodes.caller(peer), message, bytes)?;
                 self.carry_out();
             }

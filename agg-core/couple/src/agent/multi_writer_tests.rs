@@ -105,14 +105,17 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
         assert!(scene.agent.hear_peer(peer, message, body).is_err(), "{what}");
     }
     // Nobody has asked for these, and their memory is unknown.
-    for message in
-        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::News(area)]
-    {
+    for message in [
+        Message::Looked(1, 2),
+        Message::Same(1, 2),
+        Message::Acknowledged(5, true),
+        Message::News(area),
+    ] {
         scene.agent.hear_peer(PEER, message, Received::None).unwrap();
     }
     // Bytes that nobody has requested, or nobody keeps.
     for (message, body) in [
-        (Message::Kept(7, 0), Received::Bytes(b"x".to_vec())),
+        (Message::Part { tag: 7, pushed: false, offset: 0 }, Received::Bytes(b"x".to_vec())),
         (Message::NotKept(7), Received::None),
         (Message::Released(7), Received::None),
     ] {

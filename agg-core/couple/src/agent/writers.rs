@@ -81,11 +81,9 @@ impl Owner {
                     self.life.actions.push(Action::Say(peer, message, body));
                 }
             }
-            Message::IsCut(area) | Message::Shared(area) => {
-                if matches!(message, Message::IsCut(_)) {
-                    let hosted = self.life.own.hosted.get_mut(area);
-                    hosted.into_iter().for_each(|hosted| hosted.is_cut(peer));
-                }
+            Message::Acknowledged(area, cut) => {
+                let hosted = self.life.own.hosted.get_mut(area).filter(|_| cut);
+                hosted.into_iter().for_each(|hosted| hosted.is_cut(peer));
                 self.acknowledged(area, peer);
             }
             _ => return Err(io::Error::other("it is of no known kind")),

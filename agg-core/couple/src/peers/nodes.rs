@@ -67,9 +67,8 @@ fn next_frame(waiting: &mut VecDeque<Outgoing>, said: &mut u64) -> Option<Frame>
         Outgoing::Frame(frame) => return Some(frame),
         Outgoing::Parts { tag, pushed, mut parts } => {
             let message = match parts.next()? {
-                Batch::Parts(body) => (Message::Parts(tag, pushed), Body::Bytes(body)),
-                Batch::Part(at, body) if pushed => (Message::Pushed(tag, at), body),
-                Batch::Part(at, body) => (Message::Kept(tag, at), body),
+                Batch::Parts(body) => (Message::Parts { tag, pushed }, Body::Bytes(body)),
+                Batch::Part(offset, body) => (Message::Part { tag, pushed, offset }, body),
             };
             waiting.push_front(Outgoing::Parts { tag, pushed, parts });
             message

@@ -146,6 +146,23 @@ impl Replication {
         if there.is_empty() { Ok(Vec::new()) } else { self.filled(key, &there) }
     }
 
+    /// A part has come that was requested by a tag, or announced by it if that is `pushed`.
+    ///
+    /// # Errors
+    /// It was not.
+    pub(super) fn hear_part(
+        &mut self,
+        peer: Peer,
+        (tag, pushed): (u64, bool),
+        offset: u64,
+        body: &Received,
+    ) -> io::Result<Vec<Action>> {
+        match pushed {
+            true => self.hear_pushed(peer, (tag, offset), body),
+            false => self.hear_kept(peer, (tag, offset), body),
+        }
+    }
+
     /// Several parts have come that were requested by a tag, or announced by it.
     ///
     /// # Errors
@@ -153,17 +170,13 @@ impl Replication {
     pub(super) fn hear_parts(
         &mut self,
         peer: Peer,
-        (tag, pushed): (u64, bool),
+        tag: (u64, bool),
         body: &Received,
     ) -> io::Result<Vec<Action>> {
         let (mut actions, mut fetches) = (Vec::new(), BTreeSet::new());
         for (offset, bytes) in differences::parts(super::bytes(body))? {
             let part = Received::Bytes(bytes.to_vec());
-            let follow = match pushed {
-                true => self.hear_pushed(peer, tag, offset, &part)?,
-                false => self.hear_kept(peer, (tag, offset), &part)?,
-            };
-            for action in follow {
+            for action in self.hear_part(peer, tag, offset, &part)? {
                 match action {
                     // Once for all parts.
                     Action::Fetch(key) => _ = fetches.insert(key),

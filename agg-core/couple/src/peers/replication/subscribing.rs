@@ -134,8 +134,7 @@ impl Replication {
     pub(super) fn hear_pushed(
         &mut self,
         peer: Peer,
-        tag: u64,
-        offset: u64,
+        (tag, offset): (u64, u64),
         body: &Received,
     ) -> io::Result<Vec<Action>> {
         let none = Ok(Vec::new());
