@@ -4,7 +4,7 @@
 use super::deferred::After;
 use super::memory::Memory;
 use crate::areas::read_all;
-use crate::hosted::{Hosted, Hosting};
+use crate::hosted::Hosting;
 use crate::peers::differences::{self, Differences};
 use crate::peers::{Away, Instance, Message, gaps, twin};
 use crate::protocol::{Reply, bad};
@@ -131,7 +131,8 @@ impl Generations {
     pub(super) fn has_places(&self, area: Area, places: &[Extent]) -> bool {
         let size = self.memory.areas.stat(area, 0).map_or(0, |stat| stat.size);
         let hosted = self.hosted.get(area);
-        let of_others = |place: &Extent| hosted.is_some_and(|one| !one.within(*place).is_empty());
+        let of_others =
+            |place: &Extent| hosted.is_some_and(|one| !one.located.within(*place).is_empty());
         places.iter().all(|place| place.end() <= size && !of_others(place))
     }
 
@@ -159,7 +160,8 @@ impl Generations {
     ) -> io::Result<bool> {
         let extents = differences::extents(body)?;
         let Some(hosted) = self.hosted.get(area) else { return Ok(false) };
-        let limit = hosted.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
+        let limit =
+            hosted.writers.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
         let counts = Extent::new(0, limit);
         let extents: Vec<Extent> = extents.iter().map(|one| one.intersect(counts)).collect();
         let node = node.ok_or_else(|| bad("it has not said who it is"))?;
@@ -192,7 +194,7 @@ impl Generations {
         let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
         if keeps || early && open.write {
             // It sends differences from the beginning, or names the extents that it keeps.
-            self.hosted.host(open.area).share();
+            self.hosted.host(open.area).shared = true;
         }
         let shared = shared || keeps;
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
@@ -212,7 +214,7 @@ impl Generations {
     /// A process of another node may write.
     fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
         let own = self.memory.areas.open(area, true, true, false)?;
-        self.hosted.host(area).lend(peer, own);
+        self.hosted.host(area).writers.lend(peer, own);
         Ok(())
     }
 
@@ -258,6 +260,6 @@ impl Generations {
 
     /// Whether bytes of a generation that must be here are being fetched.
     pub(super) fn awaits_bytes(&self, area: Area) -> bool {
-        self.hosted.get(area).is_some_and(Hosted::is_pulling) && self.must_be_here(area)
+        self.hosted.get(area).is_some_and(|one| one.pull.is_some()) && self.must_be_here(area)
     }
 }

@@ -92,7 +92,7 @@ impl Supply<'_> {
         let (owner, report) = (self.peers.nodes.own(), 0);
         let generation = self.own.registry.files.generations.get(&area);
         let Some(series) = &generation.map(|one| series(&one.path)) else { return };
-        self.own.hosted.host(area).announced(series.clone());
+        self.own.hosted.host(area).located.announced_here(series.clone());
         self.push_part(&Part { owner, series, area, report, is_own: true, is_open: false });
     }
 

@@ -8,7 +8,7 @@ use super::owner::Owner;
 use super::spill::refused;
 use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
-use crate::hosted::{ALL, Hosted};
+use crate::hosted::ALL;
 use crate::peers::Message;
 use crate::protocol::{Before, Reply, Request};
 use crate::records::News;
@@ -271,7 +271,7 @@ impl Owner {
         };
         let node = self.life.own.registry.processes.node(process);
         let others: Vec<Peer> =
-            hosted.writers().into_iter().filter(|peer| peer.0 != node).collect();
+            hosted.writers.peers().into_iter().filter(|peer| peer.0 != node).collect();
         self.life.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
         let after = match what {
             Gathering::Sync(process, handle) => After::Synced(link, process, handle),
@@ -298,8 +298,10 @@ impl Owner {
             return Some(lost(&mut self.life.own.registry, process, handle));
         };
         self.life.own.hosted.get_mut(open.area).into_iter().for_each(|hosted| hosted.cut(size));
-        let hosted = self.life.own.hosted.get(open.area).filter(|hosted| hosted.is_shared());
-        let Some(mut writers) = hosted.map(Hosted::writers) else { return Some(Reply::Done) };
+        let hosted = self.life.own.hosted.get(open.area).filter(|hosted| hosted.shared);
+        let Some(mut writers) = hosted.map(|one| one.writers.peers()) else {
+            return Some(Reply::Done);
+        };
         let node = self.life.own.registry.processes.node(process);
         writers.retain(|peer| peer.0 != node);
         if node != 0

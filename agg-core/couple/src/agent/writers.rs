@@ -83,7 +83,7 @@ impl Owner {
             }
             Message::Acknowledged(area, cut) => {
                 let hosted = self.life.own.hosted.get_mut(area).filter(|_| cut);
-                hosted.into_iter().for_each(|hosted| hosted.is_cut(peer));
+                hosted.into_iter().for_each(|hosted| hosted.writers.is_cut(peer));
                 self.acknowledged(area, peer);
             }
             _ => return Err(io::Error::other("it is of no known kind")),

@@ -5,7 +5,7 @@ use super::{
     AWAY, Action, Asked, Away, Held, Key, Listing, Message, Opened, Part, Peers, Target, Ticket,
     differences, gone, shown,
 };
-use crate::hosted::{Hosted, Hosting};
+use crate::hosted::Hosting;
 use crate::protocol::{Reply, Request};
 use crate::registry::Area;
 use aggio_link::{Body, Peer};
@@ -228,7 +228,7 @@ impl Peers {
     /// Requests the next bytes of a generation of this node from the nodes that have them.
     pub(crate) fn pull<T>(&mut self, area: Area, hosting: &mut Hosting<T>) {
         let owner = self.nodes.directory.own().words();
-        while let Some(pull) = hosting.get_mut(area).and_then(Hosted::pulling) {
+        while let Some(pull) = hosting.get_mut(area).and_then(|one| one.pull.as_mut()) {
             let Some((part, holder)) = pull.next() else { return };
             let of = Part { extent: part, peer: holder.peer, area: holder.area, pushed: false };
             let tag = self.replication.takes.begin(Target::Own(area), vec![part], &[of]);
@@ -239,7 +239,7 @@ impl Peers {
                 || self.nodes.say(of.peer, &take, places).is_err()
             {
                 let host = hosting.node(holder).map(|node| node.host.clone());
-                let pull = hosting.get_mut(area).and_then(Hosted::pulling);
+                let pull = hosting.get_mut(area).and_then(|one| one.pull.as_mut());
                 pull.into_iter().for_each(|pull| pull.fail(gone(host.as_deref().unwrap_or(""))));
             }
         }

@@ -325,7 +325,7 @@ impl Peers {
                 actions.push(Action::HandOver(ticket));
             } else {
                 replica.waits.waiting.push(ticket);
-                replica.want_all();
+                replica.incoming.pieces.want_all();
             }
         }
         replicas.note_habit(key);

@@ -75,7 +75,7 @@ fn an_open_of_an_early_copy_waits_until_the_owner_has_named_the_nodes_of_its_byt
         replicas.give_up_early((owner, 12), &series(&template.path));
         assert_eq!(replicas.unconfirmed(key), [7, 8]);
         assert_eq!(replicas.confirm(key, 4, Some(&found(report)), words).unwrap(), []);
-        assert_eq!(replicas.get(key).is_some_and(|copy| !copy.is_early()), is_right);
+        assert_eq!(replicas.get(key).is_some_and(|copy| !copy.early), is_right);
         assert_eq!(replicas.unconfirmed(key), []);
     }
 }

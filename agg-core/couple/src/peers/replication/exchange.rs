@@ -70,7 +70,7 @@ impl Replication {
             Ok(held) => held,
             Err(reply) => return Action::Reply(link, reply),
         };
-        match self.replicas.get(held.key).is_some_and(Replica::is_shared) {
+        match self.replicas.get(held.key).is_some_and(|one| one.shared.is_some()) {
             true => Action::ask(held.key.0, link, process, Request::Records(held.theirs, told)),
             // It is a copy of a complete file.
             false => Action::Reply(link, Reply::Records(None)),
@@ -92,7 +92,7 @@ impl Replication {
 
     /// Asks the owner, after it has the bytes that were written here.
     pub(crate) fn push_and_ask(&mut self, key: Key, asked: Asked) -> Vec<Action> {
-        if !self.replicas.get(key).is_some_and(Replica::is_shared) {
+        if self.replicas.get(key).is_none_or(|one| one.shared.is_none()) {
             return vec![Action::Ask(key.0, asked)];
         }
         let link = asked.link;
@@ -230,7 +230,7 @@ impl Replication {
         match (message, found) {
             (Message::Share(_), _) => return Ok(self.share(key)),
             (Message::News(_), found) => {
-                let replica = found.map(|(replica, _)| replica).filter(|one| !one.is_gone());
+                let replica = found.map(|(replica, _)| replica).filter(|one| !one.gone);
                 let Some(shared) = replica.and_then(|one| one.shared.as_mut()) else {
                     return Ok(Vec::new());
                 };

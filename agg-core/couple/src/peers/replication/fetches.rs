@@ -23,7 +23,7 @@ impl Replication {
             actions.extend(shares.then_some(Action::Share(key)));
             return actions;
         }
-        let wanted = replica.next();
+        let wanted = replica.incoming.pieces.ask_all();
         replica.incoming.sources.want(wanted);
         self.request(key, agents)
     }
@@ -59,7 +59,7 @@ impl Replication {
             }
         }
         if let (Some(owner), Some(replica)) = (agents.words(key.0), self.replicas.get(key)) {
-            let target = Target::Replica(key, replica.local());
+            let target = Target::Replica(key, replica.local);
             actions.extend(self.takes.request(target, &owner, asked, &rest));
         }
         if !here.is_empty() {
@@ -240,12 +240,13 @@ impl Replication {
             shared.fetch(missing, link);
             return vec![Action::Wait(link), Action::Work(key)];
         }
-        replica.note_wanted(&extents);
-        if replica.is_whole() {
+        let pieces = &mut replica.incoming.pieces;
+        extents.iter().for_each(|extent| pieces.note_wanted(*extent));
+        if pieces.are_all_there() {
             return vec![Action::Reply(link, Reply::Whole)];
         }
-        replica.expect(Extent::new(extents.last().map_or(0, |last| last.end()), ahead));
-        if replica.has(&extents) {
+        pieces.want_later(Extent::new(extents.last().map_or(0, |last| last.end()), ahead));
+        if extents.iter().all(|extent| pieces.have(*extent)) {
             return vec![Action::Reply(link, Reply::Done), Action::Fetch(key)];
         }
         replica.want(Wanting::new(link, extents));

@@ -161,7 +161,7 @@ impl Replication {
             let error = io::Error::other("its owner has given the generation up");
             actions.extend(replica.lose(&lost, &error));
         }
-        let unread = self.replicas.get(key).filter(|replica| replica.is_early());
+        let unread = self.replicas.get(key).filter(|replica| replica.early);
         if let Some(series) = unread.map(|replica| series(&replica.path)) {
             // If no program has opened it, none will open the next ones.
             actions.extend(self.end_subscriptions(key.0, Some(&series), agents));

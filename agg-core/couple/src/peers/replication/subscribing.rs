@@ -105,12 +105,12 @@ impl Replication {
         // A replica that programs of this node write has their bytes.
         let is_usual = replica.shared.is_none()
             && replica.is_only_read()
-            && (replica.is_early() || agree(&replica.incoming.sources, key, by, words));
+            && (replica.early || agree(&replica.incoming.sources, key, by, words));
         if !is_usual || !replica.incoming.pushed.begin(route.0, report, &places) {
             return false;
         }
         let left = places.iter().map(|place| place.len).sum();
-        let announced = Announced { key, local: replica.local(), left };
+        let announced = Announced { key, local: replica.local, left };
         self.subscriptions.expect(route.0, tag, announced);
         true
     }
