@@ -6,7 +6,7 @@ use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -80,12 +80,10 @@ fn make_name_durable(path: &[u8]) -> io::Result<()> {
 
 /// A name in the same directory that nobody can guess.
 fn beside(path: &[u8]) -> io::Result<OsString> {
-    let mut random = [0u8; 16];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
     let path = Path::new(OsStr::from_bytes(path));
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".aggio-{:032x}", u128::from_ne_bytes(random)));
+    name.push(format!(".aggio-{:032x}", crate::place::random()?));
     Ok(path.with_file_name(name).into_os_string())
 }
 

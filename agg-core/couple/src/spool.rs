@@ -23,7 +23,7 @@ use crate::place::{Place, user};
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -305,19 +305,17 @@ impl Found {
 
 /// Locks the directory of an agent. The one before may have been killed, and be on its way out.
 fn lock(directory: &OwnedFd) -> io::Result<()> {
-    let began = Instant::now();
+    let (directory, began) = (File::from(directory.try_clone()?), Instant::now());
     loop {
-        // SAFETY: no memory is involved.
-        if unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => {}
-            error if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            _ if began.elapsed() > PATIENCE => {
+        match directory.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(error);
+            }
+            Err(_) if began.elapsed() > PATIENCE => {
                 return Err(io::Error::from_raw_os_error(libc::EBUSY));
             }
-            _ => std::thread::sleep(Duration::from_millis(2)),
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Agent {
     /// or not this link.
     pub fn new(path: &str, link: CoupleLink) -> io::Result<Option<Self>> {
         let place = Place::open(path)?;
-        let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
+        let Some(lock) = place.lock("lock")? else { return Ok(None) };
         place.remove("sock");
         let links = Links::new(&place.file("sock"))?;
         let socket_watch = SocketWatch::new(place, lock)?;

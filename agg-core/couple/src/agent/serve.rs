@@ -6,7 +6,6 @@ use super::life::Lifecycle;
 use super::listing::list;
 use super::owner::Owner;
 use super::spill::refused;
-use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
 use crate::hosted::ALL;
 use crate::peers::Message;
@@ -200,10 +199,13 @@ impl Owner {
             let is_first = self.life.own.registry.files.is_shown_at_sync(open.area)
                 && !self.life.own.registry.files.generations.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
-                true => Some(Gathering::Announce(process, handle, Before::All)),
-                false => is_first.then_some(Gathering::Sync(process, handle)),
+                true => Some(After::Announced(link, process, handle, Before::All)),
+                false => is_first.then_some(After::Synced(link, process, handle)),
             };
-            if what.is_some_and(|what| open.write && self.gathers(open.area, link, what)) {
+            if open.write
+                && let Some(what) = what
+                && self.gathers(open.area, link, process, what)
+            {
                 return None;
             }
         }
@@ -220,9 +222,9 @@ impl Owner {
         before: Before,
     ) -> Option<Reply> {
         let open = self.life.own.registry.opens.get(&handle).copied();
-        let what = Gathering::Announce(process, handle, before);
+        let what = After::Announced(link, process, handle, before);
         if open.is_some_and(|open| self.life.own.registry.files.generations.is_step(open.area))
-            && self.gathers(open?.area, link, what)
+            && self.gathers(open?.area, link, process, what)
         {
             return None;
         }
@@ -261,24 +263,19 @@ impl Owner {
         Reply::Done
     }
 
-    /// Lets all other nodes that write a generation send what they have written, before it is
-    /// looked at, or shown to readers. False if there are none.
-    fn gathers(&mut self, area: Area, link: u64, what: Gathering) -> bool {
+    /// Lets all other nodes than that of the process which write a generation send what they have
+    /// written; then `after` is done, which looks at it, or shows it to readers. False if there are
+    /// none.
+    fn gathers(&mut self, area: Area, link: u64, process: Process, after: After) -> bool {
         let Some(hosted) = self.life.own.hosted.get(area) else { return false };
-        let (process, news) = match what {
-            Gathering::Sync(process, _) => (process, News::ALL),
-            Gathering::Announce(process, ..) => (process, self.steps.news(area)),
+        let news = match after {
+            After::Announced(..) => self.steps.news(area),
+            _ => News::ALL,
         };
         let node = self.life.own.registry.processes.node(process);
         let others: Vec<Peer> =
             hosted.writers.peers().into_iter().filter(|peer| peer.0 != node).collect();
         self.life.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
-        let after = match what {
-            Gathering::Sync(process, handle) => After::Synced(link, process, handle),
-            Gathering::Announce(process, handle, before) => {
-                After::Announced(link, process, handle, before)
-            }
-        };
         !others.is_empty() && self.life.hold(area, link, after).is_ok()
     }
 

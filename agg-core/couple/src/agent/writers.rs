@@ -2,8 +2,9 @@
 
 use super::deferred::After;
 use super::owner::Owner;
+use crate::areas::write_all;
 use crate::hosted::ALL;
-use crate::peers::{Action, Holder, Instance, Message, twin};
+use crate::peers::{Action, Holder, Instance, Message};
 use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_link::Peer;
@@ -108,7 +109,7 @@ impl Owner {
         is_all: bool,
     ) {
         let file = self.life.own.memory.areas.open(area, true, true, false);
-        match file.and_then(|file| twin::write_all(file.as_raw_fd(), bytes, offset)) {
+        match file.and_then(|file| write_all(file.as_raw_fd(), bytes, offset)) {
             Err(error) => {
                 self.life.actions.push(Action::Forget(vec![tag]));
                 self.cannot_keep(area, &error);

@@ -2,9 +2,8 @@
 
 use super::mapped::Mapped;
 use super::runs::Runs;
-use super::twin::write_all;
 use super::{Away, Held, Key, Opens};
-use crate::areas::{Areas, Quiet};
+use crate::areas::{Areas, Quiet, set_time, write_all};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
@@ -221,12 +220,10 @@ impl Replicas {
     /// again, after bytes have come.
     pub(crate) fn keep_time(&self, key: Key) {
         let Some(copy) = self.all.get(&key) else { return };
-        if let Some((seconds, nanoseconds)) = copy.modified
+        if let Some(modified) = copy.modified
             && let Ok(file) = self.areas.open(copy.local, true, true, false)
         {
-            let time = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-            // SAFETY: the kernel reads the two times of the local array.
-            unsafe { libc::futimens(file.as_raw_fd(), [time; 2].as_ptr()) };
+            let _ = set_time(file.as_raw_fd(), modified);
         }
     }
 

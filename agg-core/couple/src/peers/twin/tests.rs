@@ -15,8 +15,7 @@ const SIZE: u64 = 64;
 const NODES: usize = 3;
 
 fn file() -> OwnedFd {
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) }
+    owned(os::memory_file(c"test").unwrap())
 }
 
 fn contents(file: &OwnedFd) -> Vec<u8> {
