@@ -5,10 +5,11 @@ use crate::fd::owned;
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What is to be done.
@@ -53,12 +54,9 @@ fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
     let temporary = beside(path)?;
     let name = CString::new(temporary.as_bytes())?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    let target = owned(os::open(&name, flags, 0o600)?);
+    let target = File::from(owned(os::open(&name, flags, 0o600)?));
     let result = copy_into(file.as_raw_fd(), target.as_raw_fd()).and_then(|()| {
-        // SAFETY: no memory is involved.
-        if unsafe { libc::fchmod(target.as_raw_fd(), mode) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        target.set_permissions(Permissions::from_mode(mode))?;
         os::fsync(target.as_raw_fd())?;
         std::fs::rename(&temporary, OsStr::from_bytes(path))
     });
@@ -90,7 +88,7 @@ fn beside(path: &[u8]) -> io::Result<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use std::os::unix::fs::FileExt;
 
     fn bytes(text: &str) -> OwnedFd {
         let file = tempfile::tempfile().unwrap();

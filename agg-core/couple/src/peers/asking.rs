@@ -219,7 +219,6 @@ impl Peers {
             Action::Lost(tag, peer, text) => return all.hear_lost(tag, peer, text),
             Action::MovedKept(key, result) => return vec![all.keeps.have_moved(key, result)],
             Action::Forget(tags) => tags.into_iter().for_each(|tag| _ = all.takes.fail(tag)),
-            Action::Freed(area) => self.tell_nodes(&Message::Free(area)),
             _ => {}
         }
         Vec::new()

@@ -144,14 +144,6 @@ impl Peers {
         self.nodes.progress(&mut &self.replication)
     }
 
-    /// Tells all agents that have processes here.
-    pub(crate) fn tell_nodes(&mut self, message: &Message) {
-        for peer in self.guests.nodes() {
-            // One that is gone needs not be told.
-            let _ = self.nodes.say(peer, message, Body::None);
-        }
-    }
-
     /// Handles a message about replicas, or the answer to a request.
     ///
     /// # Errors
