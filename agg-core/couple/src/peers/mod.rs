@@ -23,7 +23,6 @@ mod pieces;
 mod replicas;
 mod replication;
 mod requests;
-mod runs;
 mod shared;
 mod sources;
 mod subscribers;

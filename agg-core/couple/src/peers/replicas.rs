@@ -1,13 +1,13 @@
 //! Replicas of generations that other nodes own.
 
 use super::mapped::Mapped;
-use super::runs::Runs;
 use super::{Away, Held, Key, Opens};
 use crate::areas::{Areas, Quiet, set_time, write_all};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
-use aggio_base::os::{self};
+use aggio_base::os;
+use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -29,8 +29,8 @@ const DESCRIBED: usize = 64;
 /// Facts of the last file of a series.
 #[derive(Debug, Default)]
 struct Habit {
-    /// The units that programs have wanted.
-    wanted: Runs,
+    /// The units that programs have wanted, as ranges of their numbers.
+    wanted: Overlay<()>,
     /// Its bytes, if hardly any were holes.
     bytes: u64,
 }
