@@ -23,6 +23,11 @@ struct Amount {
     free: u64,
 }
 
+/// Bytes that programs of the machine can still get; 0 if that is unknown.
+pub fn available() -> u64 {
+    machine(&read).map_or(0, |amount| amount.free)
+}
+
 /// Bytes that the machine and the groups of this process have; `None` if that is unknown.
 pub fn limit() -> Option<u64> {
     amounts(&read).map(|amount| amount.limit).min()

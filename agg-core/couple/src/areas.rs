@@ -346,25 +346,16 @@ pub(crate) fn data(
     mut each: impl FnMut(u64, usize) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut at = 0;
-    loop {
-        // SAFETY: no memory is involved; the description is the agent's own.
-        let start = unsafe { libc::lseek(fd, at, libc::SEEK_DATA) };
-        if start == -1 {
-            let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(libc::ENXIO) { Ok(()) } else { Err(error) };
-        }
-        // SAFETY: as above.
-        let end = unsafe { libc::lseek(fd, start, libc::SEEK_HOLE) };
-        if end == -1 {
-            return Err(io::Error::last_os_error());
-        }
+    while let Some(start) = os::next_data(fd, at)? {
+        let end = os::next_hole(fd, start)?.unwrap_or(start);
         at = start;
         while at < end {
             let len = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
-            each(at.cast_unsigned(), len)?;
-            at += len as i64;
+            each(at, len)?;
+            at += len as u64;
         }
     }
+    Ok(())
 }
 
 pub(crate) fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
@@ -380,6 +371,14 @@ pub(crate) fn read_all(fd: RawFd, mut buffer: &mut [u8], mut offset: u64) -> io:
     Ok(())
 }
 
+pub(crate) fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = os::pwrite(fd, bytes, offset)?;
+        (bytes, offset) = (&bytes[count..], offset + count as u64);
+    }
+    Ok(())
+}
+
 /// Gives an empty file the bytes and holes of another one, and its time of modification.
 pub(crate) fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
     copy_into(from, to)?;
@@ -387,7 +386,7 @@ pub(crate) fn copy(from: RawFd, to: RawFd) -> io::Result<()> {
 }
 
 /// Sets the time of modification.
-fn set_time(fd: RawFd, (seconds, nanoseconds): (i64, i64)) -> io::Result<()> {
+pub(crate) fn set_time(fd: RawFd, (seconds, nanoseconds): (i64, i64)) -> io::Result<()> {
     let modified = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let read = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
     // SAFETY: the kernel reads two local values.
@@ -402,11 +401,7 @@ pub(crate) fn copy_into(from: RawFd, to: RawFd) -> io::Result<()> {
     let mut buffer = vec![0; PIECE];
     data(from, |offset, len| {
         read_all(from, &mut buffer[..len], offset)?;
-        let mut done = 0;
-        while done < len {
-            done += os::pwrite(to, &buffer[done..len], offset + done as u64)?;
-        }
-        Ok(())
+        write_all(to, &buffer[..len], offset)
     })
 }
 

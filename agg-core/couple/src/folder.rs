@@ -6,10 +6,10 @@ use crate::fd::{checked, owned};
 use crate::place::{random, user};
 use aggio_base::os;
 use std::ffi::CString;
-use std::fs::Metadata;
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// Begins the name of a file on a file system without `O_TMPFILE`, until the file is unlinked; the
 /// names of open descriptors show it later.
@@ -49,7 +49,7 @@ impl Folder {
     }
 
     fn facts(&self) -> io::Result<Metadata> {
-        std::fs::metadata(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+        fs::metadata(self.at(""))
     }
 
     /// A nameless file.
@@ -62,16 +62,18 @@ impl Folder {
         match made.as_ref().err().and_then(io::Error::raw_os_error) {
             // The file system has no such files.
             Some(libc::EOPNOTSUPP | libc::EISDIR | libc::ENOENT | libc::EINVAL) => {
-                let name = CString::new(format!("{NAME}-{:032x}", random()?))?;
-                let made = self.open_at(&name, how | libc::O_CREAT | libc::O_EXCL)?;
-                // SAFETY: the name is a terminated string.
-                match unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) } {
-                    -1 => Err(io::Error::last_os_error()),
-                    _ => Ok(made),
-                }
+                let name = format!("{NAME}-{:032x}", random()?);
+                let flags = how | libc::O_CREAT | libc::O_EXCL;
+                let made = self.open_at(&CString::new(name.as_str())?, flags)?;
+                fs::remove_file(self.at(&name)).map(|()| made)
             }
             _ => made,
         }
+    }
+
+    /// The name of a file in it, by which this process finds it wherever the directory moves.
+    pub(crate) fn at(&self, name: &str) -> String {
+        format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd())
     }
 
     pub(crate) fn open_at(&self, name: &std::ffi::CStr, flags: i32) -> io::Result<OwnedFd> {
@@ -96,13 +98,10 @@ impl Folder {
             // It would take time to find that out.
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
-        let to = self.file()?;
+        let to = File::from(self.file()?);
         let fd = to.as_raw_fd();
         copy(from.as_raw_fd(), fd)?;
-        // SAFETY: no memory is involved.
-        if unsafe { libc::fchmod(fd, facts.st_mode & 0o777) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        to.set_permissions(Permissions::from_mode(facts.st_mode & 0o777))?;
         // What cannot be written is known now, while the memory is there.
         os::fsync(fd)?;
         // Only memory would be lost.
@@ -160,8 +159,7 @@ impl std::error::Error for Refused {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{FileExt, symlink};
 
     fn refused(path: &std::path::Path) -> (i32, String) {
         let error = Folder::open(path.to_str().unwrap()).unwrap_err();

@@ -5,10 +5,11 @@ use crate::fd::owned;
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, Permissions};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What is to be done.
@@ -53,12 +54,9 @@ fn store(file: &OwnedFd, path: &[u8]) -> io::Result<()> {
     let temporary = beside(path)?;
     let name = CString::new(temporary.as_bytes())?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    let target = owned(os::open(&name, flags, 0o600)?);
+    let target = File::from(owned(os::open(&name, flags, 0o600)?));
     let result = copy_into(file.as_raw_fd(), target.as_raw_fd()).and_then(|()| {
-        // SAFETY: no memory is involved.
-        if unsafe { libc::fchmod(target.as_raw_fd(), mode) } == -1 {
-            return Err(io::Error::last_os_error());
-        }
+        target.set_permissions(Permissions::from_mode(mode))?;
         os::fsync(target.as_raw_fd())?;
         std::fs::rename(&temporary, OsStr::from_bytes(path))
     });
@@ -80,19 +78,17 @@ fn make_name_durable(path: &[u8]) -> io::Result<()> {
 
 /// A name in the same directory that nobody can guess.
 fn beside(path: &[u8]) -> io::Result<OsString> {
-    let mut random = [0u8; 16];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
     let path = Path::new(OsStr::from_bytes(path));
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".aggio-{:032x}", u128::from_ne_bytes(random)));
+    name.push(format!(".aggio-{:032x}", crate::place::random()?));
     Ok(path.with_file_name(name).into_os_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use std::os::unix::fs::FileExt;
 
     fn bytes(text: &str) -> OwnedFd {
         let file = tempfile::tempfile().unwrap();

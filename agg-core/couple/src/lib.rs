@@ -14,6 +14,7 @@ mod huge;
 mod keeper;
 mod peers;
 mod place;
+mod poll;
 mod protocol;
 mod records;
 mod registry;

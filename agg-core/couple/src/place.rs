@@ -3,7 +3,7 @@
 use crate::fd::owned;
 use aggio_base::{host, os};
 use std::ffi::CString;
-use std::fs::{DirBuilder, Metadata};
+use std::fs::{DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -80,28 +80,24 @@ impl Place {
         self.path.join(format!("{}.{ending}", self.host))
     }
 
-    /// Takes the lock of this name until the result is dropped; `None` if another process has it
-    /// and `wait` is false.
-    pub(crate) fn lock(&self, ending: &str, wait: bool) -> io::Result<Option<OwnedFd>> {
+    /// Takes the lock of this name until the result is dropped; `None` if another process has it.
+    pub(crate) fn lock(&self, ending: &str) -> io::Result<Option<OwnedFd>> {
         let name = CString::new(self.file(ending))?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         loop {
-            let fd = os::open(&name, flags, 0o600)?;
-            let file = owned(fd);
-            let operation = libc::LOCK_EX | if wait { 0 } else { libc::LOCK_NB };
-            // SAFETY: no memory is involved.
-            if unsafe { libc::flock(fd, operation) } == -1 {
-                let error = io::Error::last_os_error();
-                match error.kind() {
-                    io::ErrorKind::WouldBlock => return Ok(None),
-                    io::ErrorKind::Interrupted => continue,
-                    _ => return Err(error),
+            let file = File::from(owned(os::open(&name, flags, 0o600)?));
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    continue;
                 }
+                Err(TryLockError::Error(error)) => return Err(error),
             }
             // Who had the lock may have removed the file meanwhile.
-            let held = os::fstat(fd)?;
+            let held = file.metadata()?;
             match std::fs::metadata(self.file(ending)) {
-                Ok(named) if named.ino() == held.st_ino => return Ok(Some(file)),
+                Ok(named) if named.ino() == held.ino() => return Ok(Some(file.into())),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -185,11 +181,11 @@ mod tests {
     fn a_lock_is_one_process_alone_and_survives_that_its_file_is_removed() {
         let scratch = tempfile::tempdir().unwrap();
         let place = Place::open(scratch.path().join("p").to_str().unwrap()).unwrap();
-        let lock = place.lock("lock", false).unwrap().expect("free");
-        assert!(place.lock("lock", false).unwrap().is_none());
+        let lock = place.lock("lock").unwrap().expect("free");
+        assert!(place.lock("lock").unwrap().is_none());
         place.remove("lock");
-        let other = place.lock("lock", false).unwrap().expect("a new file");
+        let other = place.lock("lock").unwrap().expect("a new file");
         drop((lock, other));
-        assert!(place.lock("lock", true).unwrap().is_some());
+        assert!(place.lock("lock").unwrap().is_some());
     }
 }

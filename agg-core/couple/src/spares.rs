@@ -5,7 +5,7 @@ use crate::areas::Remains;
 use crate::fd::owned;
 use crate::registry::{Area, Series, series};
 use crate::worker::Worker;
-use aggio_base::{Extent, os};
+use aggio_base::{Extent, os, spare_memory};
 use std::collections::BTreeMap;
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -239,15 +239,7 @@ fn make(bytes: u64) -> Option<Spare> {
 
 /// Whether the computer has so many bytes of memory to spare for what nobody has asked for yet.
 pub(crate) fn has_room(bytes: u64) -> bool {
-    available() / ROOM >= bytes
-}
-
-/// Bytes of memory that programs can still get.
-fn available() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    number.unwrap_or(0) << 10
+    spare_memory::available() / ROOM >= bytes
 }
 
 #[cfg(test)]
@@ -345,6 +337,6 @@ mod tests {
     #[test]
     fn more_than_the_computer_has_is_not_made() {
         assert!(make(1 << 50).is_none());
-        assert!(available() > 0);
+        assert!(has_room(1));
     }
 }

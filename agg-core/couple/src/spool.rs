@@ -23,11 +23,11 @@ use crate::place::{Place, user};
 use crate::registry::Area;
 use aggio_base::os;
 use std::ffi::{CString, OsStr};
-use std::fs::{File, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::time::{Duration, Instant};
 
 /// Bytes of a record at most.
@@ -79,17 +79,12 @@ impl Spool {
     }
 
     fn enter(outer: &Folder, name: &str) -> io::Result<Folder> {
-        let c_name = CString::new(name)?;
-        // SAFETY: the name is a terminated string.
-        let made = unsafe { libc::mkdirat(outer.as_raw_fd(), c_name.as_ptr(), 0o700) };
-        if made == -1 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::AlreadyExists {
-                return Err(error);
-            }
+        match DirBuilder::new().mode(0o700).create(outer.at(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
         }
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let inner = outer.open_at(&c_name, flags)?;
+        let inner = outer.open_at(&CString::new(name)?, flags)?;
         let facts = std::fs::metadata(format!("/proc/self/fd/{}", inner.as_raw_fd()))?;
         crate::place::check(&facts)?;
         lock(&inner)?;
@@ -181,16 +176,7 @@ impl Spool {
             }
             result => result?,
         }
-        self.rename(&new, &name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let (from, to, here) = (CString::new(from)?, CString::new(to)?, self.inner.as_raw_fd());
-        // SAFETY: both names are terminated strings.
-        match unsafe { libc::renameat(here, from.as_ptr(), here, to.as_ptr()) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
+        fs::rename(self.inner.at(&new), self.inner.at(&name))
     }
 
     /// Removes the file of a generation, if it has a name.
@@ -204,13 +190,8 @@ impl Spool {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let name = CString::new(name)?;
-        // SAFETY: the name is a terminated string.
-        match unsafe { libc::unlinkat(self.inner.as_raw_fd(), name.as_ptr(), 0) } {
-            -1 => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                error => Err(error),
-            },
+        match fs::remove_file(self.inner.at(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
@@ -222,7 +203,7 @@ impl Spool {
     pub(crate) fn find(&self, boot: &str) -> io::Result<Found> {
         let mut found = Found::default();
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(format!("/proc/self/fd/{}", self.inner.as_raw_fd()))? {
+        for entry in fs::read_dir(self.inner.at(""))? {
             names.push(entry?.file_name());
         }
         // A file that is about to replace a record comes behind it.
@@ -245,8 +226,8 @@ impl Spool {
                 Ok(record) => {
                     if new.is_some() {
                         // Later records are not to depend on the one before it.
-                        self.rename(&name, &format!("{RECORD}{number}"))?;
                         let is_replaced = format!("{RECORD}{number}");
+                        fs::rename(self.inner.at(&name), self.inner.at(&is_replaced))?;
                         found.strange.retain(|(name, _)| *name != is_replaced);
                     }
                     found.records.retain(|(known, _)| *known != number);
@@ -280,9 +261,7 @@ impl Spool {
 
     /// Removes the directory, if nothing is in it.
     pub(crate) fn close(self) {
-        let Ok(name) = CString::new(self.name) else { return };
-        // SAFETY: the name is a terminated string.
-        unsafe { libc::unlinkat(self.outer.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) };
+        let _ = fs::remove_dir(self.outer.at(&self.name));
     }
 }
 
@@ -305,19 +284,17 @@ impl Found {
 
 /// Locks the directory of an agent. The one before may have been killed, and be on its way out.
 fn lock(directory: &OwnedFd) -> io::Result<()> {
-    let began = Instant::now();
+    let (directory, began) = (File::from(directory.try_clone()?), Instant::now());
     loop {
-        // SAFETY: no memory is involved.
-        if unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => {}
-            error if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            _ if began.elapsed() > PATIENCE => {
+        match directory.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Interrupted => {
+                return Err(error);
+            }
+            Err(_) if began.elapsed() > PATIENCE => {
                 return Err(io::Error::from_raw_os_error(libc::EBUSY));
             }
-            _ => std::thread::sleep(Duration::from_millis(2)),
+            Err(_) => std::thread::sleep(Duration::from_millis(2)),
         }
     }
 }

@@ -95,8 +95,8 @@ impl Agent {
                 }
                 self.owner.life.end_pull(area);
             }
-            Action::Complete(area, size, mode) => {
-                self.supply().into_iter().for_each(|mut all| all.announce(area, size, mode));
+            Action::Complete(area) => {
+                self.supply().into_iter().for_each(|mut all| all.announce(area));
             }
             Action::Push(key, series) => {
                 self.supply().into_iter().for_each(|mut all| all.push_kept(key, &series));

@@ -1,7 +1,7 @@
 //! The connected processes: their names, and how they end.
 
-use super::poll::poll;
 use crate::peers::RemoteProcess;
+use crate::poll::poll;
 use crate::registry::{Process, Registry, Who};
 use aggio_base::os;
 use aggio_link::Peer;

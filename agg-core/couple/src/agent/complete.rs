@@ -51,7 +51,7 @@ impl Lifecycle {
             return Ok(());
         };
         let is_awaited = self.background.fills(area)
-            || self.own.hosted.get(area).is_some_and(Hosted::is_written)
+            || self.own.hosted.get(area).is_some_and(|one| !one.writers.is_empty())
             || self.is_promised(area);
         if is_awaited || generation.state != State::Writing {
             return Ok(());
@@ -92,12 +92,12 @@ impl Lifecycle {
             self.say(holder.peer, crate::peers::Message::Released(holder.area));
         }
         let (bytes, hosted) = (512 * stat.blocks, self.own.hosted.get(area));
-        let elsewhere = hosted.map_or(0, Hosted::largest_share);
+        let elsewhere = hosted.map_or(0, |one| one.located.largest_share());
         self.own.registry.files.weigh(area, elsewhere.max(bytes));
         self.own.memory.spares.note(area, bytes, bytes >= stat.size / 8 * 7);
         self.own.memory.written += stat.size;
         self.tell_readers(area);
-        self.actions.push(Action::Complete(area, stat.size, stat.mode & 0o7777));
+        self.actions.push(Action::Complete(area));
         let (registry, areas) = (&mut self.own.registry, &self.own.memory.areas);
         self.survivors.keep(area, registry, areas, &self.clients)
     }
@@ -116,7 +116,7 @@ impl Lifecycle {
     /// bytes do the same.
     pub(super) fn move_out(&mut self, area: Area, directory: &Directory) {
         let hosted = self.own.hosted.host(area);
-        let holders = hosted.holders();
+        let holders = hosted.located.holders();
         hosted.begin_move(holders.clone());
         let order = |holder| Action::Spill(holder, directory.to_string());
         self.actions.extend(holders.into_iter().map(order));

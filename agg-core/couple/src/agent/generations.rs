@@ -4,11 +4,11 @@
 use super::deferred::After;
 use super::memory::Memory;
 use crate::areas::read_all;
-use crate::hosted::{Hosted, Hosting};
+use crate::hosted::Hosting;
 use crate::peers::differences::{self, Differences};
 use crate::peers::{Away, Instance, Message, gaps, twin};
 use crate::protocol::{Reply, bad};
-use crate::registry::{Area, Handle, Name, Process, Registry, Series, State, series};
+use crate::registry::{Area, Name, Process, Registry, State, series};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_base::{Extent, os};
@@ -20,11 +20,8 @@ use std::os::fd::{AsRawFd, RawFd};
 /// Parts that one message names, at most.
 const PARTS: usize = 200_000;
 
-/// Parts that are named before anybody asks, at most, of a small file.
+/// Parts that are named before anybody asks, at most.
 const FEW_PARTS: usize = 1000;
-
-/// Bytes of a large file for each part that is named before anybody asks: a name takes about six.
-const PART: u64 = 4 << 10;
 
 /// All generations of this node.
 #[derive(Debug)]
@@ -104,18 +101,15 @@ impl Generations {
         };
         let mut bytes = vec![0; len as usize];
         read_all(file.as_raw_fd(), &mut bytes, offset)?;
-        if !own.is_empty() {
-            let mut rest = Differences::default();
-            for gap in gaps(Extent::new(offset, len), own) {
-                let part = (gap.offset - offset) as usize..(gap.end() - offset) as usize;
-                rest.add(gap.offset, &bytes[part]);
-            }
-            return Ok((Message::Rest(area, offset, len), Body::Bytes(rest.into_body())));
+        if own.is_empty() && twin::mark(&bytes) == mark {
+            return Ok((Message::Same(area, offset), Body::None));
         }
-        Ok(match twin::mark(&bytes) == mark {
-            true => (Message::Same(area, offset), Body::None),
-            false => (Message::Data(area, offset), Body::Bytes(bytes)),
-        })
+        let mut rest = Differences::default();
+        for gap in gaps(Extent::new(offset, len), own) {
+            let part = (gap.offset - offset) as usize..(gap.end() - offset) as usize;
+            rest.add(gap.offset, &bytes[part]);
+        }
+        Ok((Message::Data(area, offset, len), Body::Bytes(rest.into_body())))
     }
 
     /// The answer to a node that asks for the nodes that have parts of a generation.
@@ -137,18 +131,17 @@ impl Generations {
     pub(super) fn has_places(&self, area: Area, places: &[Extent]) -> bool {
         let size = self.memory.areas.stat(area, 0).map_or(0, |stat| stat.size);
         let hosted = self.hosted.get(area);
-        let of_others = |place: &Extent| hosted.is_some_and(|one| !one.within(*place).is_empty());
+        let of_others =
+            |place: &Extent| hosted.is_some_and(|one| !one.located.within(*place).is_empty());
         places.iter().all(|place| place.end() <= size && !of_others(place))
     }
 
     /// The body of a message about a complete generation of so many bytes: the nodes that have its
-    /// parts, if these are few, or few for its size to `many`.
-    pub(super) fn map_of(&self, area: Area, size: u64, many: bool) -> Body {
-        let for_size = usize::try_from(size / PART).unwrap_or(PARTS).clamp(FEW_PARTS, PARTS);
-        let most = if many { for_size } else { FEW_PARTS };
+    /// parts, if these are few.
+    pub(super) fn map_of(&self, area: Area, size: u64) -> Body {
         let generation = self.registry.files.generations.get(&area);
         let series = generation.map(|one| series(&one.path)).unwrap_or_default();
-        match self.hosted.find((area, &series), &[Extent::new(0, size)], most) {
+        match self.hosted.find((area, &series), &[Extent::new(0, size)], FEW_PARTS) {
             (found, true) => Body::Bytes(found.encode()),
             _ => Body::None,
         }
@@ -167,7 +160,8 @@ impl Generations {
     ) -> io::Result<bool> {
         let extents = differences::extents(body)?;
         let Some(hosted) = self.hosted.get(area) else { return Ok(false) };
-        let limit = hosted.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
+        let limit =
+            hosted.writers.limit(peer).ok_or_else(|| bad("it keeps what it does not write"))?;
         let counts = Extent::new(0, limit);
         let extents: Vec<Extent> = extents.iter().map(|one| one.intersect(counts)).collect();
         let node = node.ok_or_else(|| bad("it has not said who it is"))?;
@@ -200,17 +194,10 @@ impl Generations {
         let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
         if keeps || early && open.write {
             // It sends differences from the beginning, or names the extents that it keeps.
-            self.hosted.host(open.area).share();
+            self.hosted.host(open.area).shared = true;
         }
         let shared = shared || keeps;
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
-    }
-
-    /// The series and the complete generation that an open reads.
-    pub(super) fn read_by(&self, handle: Handle) -> Option<(Series, Area)> {
-        let open = self.registry.opens.get(&handle).filter(|open| !open.write)?;
-        let generation = self.registry.files.generations.get(&open.area)?;
-        (generation.state == State::Complete).then(|| (series(&generation.path), open.area))
     }
 
     /// The bytes of places, which this node has.
@@ -227,7 +214,7 @@ impl Generations {
     /// A process of another node may write.
     fn grant(&mut self, peer: Peer, area: Area) -> io::Result<()> {
         let own = self.memory.areas.open(area, true, true, false)?;
-        self.hosted.host(area).lend(peer, own);
+        self.hosted.host(area).writers.lend(peer, own);
         Ok(())
     }
 
@@ -273,6 +260,6 @@ impl Generations {
 
     /// Whether bytes of a generation that must be here are being fetched.
     pub(super) fn awaits_bytes(&self, area: Area) -> bool {
-        self.hosted.get(area).is_some_and(Hosted::is_pulling) && self.must_be_here(area)
+        self.hosted.get(area).is_some_and(|one| one.pull.is_some()) && self.must_be_here(area)
     }
 }

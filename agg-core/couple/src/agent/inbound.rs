@@ -99,21 +99,12 @@ impl Agent {
                 owner.life.move_kept(key, replication.keeps.in_memory(key), &directory);
                 self.settle();
             }
-            Message::Locate(_)
-            | Message::Stored(..)
-            | Message::Spilled(..)
-            | Message::Size(..)
-            | Message::Differ(_)
-            | Message::Memory(..)
-            | Message::Look(_)
-            | Message::Renew(..)
-            | Message::Shared(_)
-            | Message::Keeps(..)
-            | Message::IsCut(_) => {
-                owner.hear(peer, peers.nodes.caller(peer), message, bytes)?;
-                self.carry_out();
-            }
             message => {
+                let caller = peers.nodes.caller(peer);
+                let Some(message) = owner.hear(peer, caller, message, bytes)? else {
+                    self.carry_out();
+                    return Ok(());
+                };
                 let actions = peers.hear(peer, message, &body, &mut owner.life.own.memory.pages)?;
                 self.act(actions);
             }

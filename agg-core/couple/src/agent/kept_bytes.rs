@@ -1,12 +1,8 @@
 //! Bytes of this node that other nodes fetch, or get without a request: those of its own
 //! generations, and those that its programs wrote to generations of other nodes.
-//!
-//! The owner of a series of files offers each complete generation to the nodes that have read an
-//! earlier one. Such a node fetches the bytes that its programs have read of that one, so that most
-//! of them are there when they open the next. Offers that nobody opens go with the generation.
 
 use super::generations::Generations;
-use crate::peers::{Agents, Away, BODY, Key, LEAST, Message, Peers, differences};
+use crate::peers::{Agents, BODY, Key, Message, Peers, differences};
 use crate::protocol::bad;
 use crate::registry::{Area, Series, series};
 use aggio_base::Extent;
@@ -91,30 +87,13 @@ impl Supply<'_> {
         self.push_part(&Part { owner, series, area: key.1, report, is_own: false, is_open });
     }
 
-    /// A generation of this node, of so many bytes, is complete: nodes get what they have
-    /// subscribed to, and learn that they can read it.
-    pub(super) fn announce(&mut self, area: Area, size: u64, mode: u32) {
+    /// A generation of this node is complete: nodes get what they have subscribed to.
+    pub(super) fn announce(&mut self, area: Area) {
         let (owner, report) = (self.peers.nodes.own(), 0);
-        let Some(generation) = self.own.registry.files.generations.get(&area) else {
-            return;
-        };
-        let (path, number) = (generation.path.clone(), generation.number);
-        let series = &series(&path);
-        self.own.hosted.host(area).announced(series.clone());
+        let generation = self.own.registry.files.generations.get(&area);
+        let Some(series) = &generation.map(|one| series(&one.path)) else { return };
+        self.own.hosted.host(area).located.announced_here(series.clone());
         self.push_part(&Part { owner, series, area, report, is_own: true, is_open: false });
-        if size < LEAST {
-            return;
-        }
-        let away = Away { generation: number, area, size, mode, ..Away::default() };
-        let readers = self.peers.offers.complete(series, area);
-        let map = match readers.is_empty() {
-            true => Body::None,
-            false => self.own.map_of(area, size, true),
-        };
-        for peer in readers {
-            // One that is gone needs no bytes.
-            let _ = self.peers.nodes.say(peer, &Message::Offer(path.clone(), away), map.clone());
-        }
     }
 
     fn push_part(&mut self, part: &Part<'_>) {

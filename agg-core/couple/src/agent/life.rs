@@ -119,7 +119,7 @@ impl Lifecycle {
         self.ended.push_back(Ended::Emptied(area));
         let hosted = self.own.hosted.get(area);
         let (writers, shared) =
-            hosted.map_or_else(Default::default, |one| (one.writers(), one.is_shared()));
+            hosted.map_or_else(Default::default, |one| (one.writers.peers(), one.shared));
         self.cut_copies(area, 0, &writers);
         // A node that writes it alone sends all of it.
         if writers.is_empty() || shared { self.own.memory.areas.empty(area) } else { Ok(()) }
@@ -131,7 +131,9 @@ impl Lifecycle {
         for holder in holders {
             self.say(holder.peer, Message::Released(holder.area));
         }
-        self.actions.push(Action::Freed(area));
+        for node in self.own.registry.processes.nodes() {
+            self.say(Peer(node), Message::Free(area));
+        }
         if let Some(mut pull) = pull {
             pull.fail("the generation was given up".into());
             self.finish_pull(area, pull.end());
@@ -188,7 +190,7 @@ impl Lifecycle {
     /// Lets the copies of these nodes have so many bytes.
     pub(super) fn cut_copies(&mut self, area: Area, size: u64, writers: &[Peer]) {
         if let Some(hosted) = self.own.hosted.get_mut(area) {
-            writers.iter().for_each(|peer| hosted.cuts(*peer, size));
+            writers.iter().for_each(|peer| hosted.writers.cut(*peer, size));
         }
         self.tell_writers(area, writers, &Message::Cut(area, size));
     }
@@ -199,8 +201,8 @@ impl Lifecycle {
             return;
         }
         let hosted = self.own.hosted.host(area);
-        if !hosted.share() {
-            let writers = hosted.writers();
+        if !std::mem::replace(&mut hosted.shared, true) {
+            let writers = hosted.writers.peers();
             self.tell_writers(area, &writers, &Message::Share(area));
         }
     }
@@ -267,8 +269,10 @@ impl Lifecycle {
 
     /// Bytes that were requested do not arrive.
     pub(super) fn fail_pull(&mut self, area: Area, text: String) {
-        let pull = self.own.hosted.get_mut(area).and_then(crate::hosted::Hosted::pulling);
-        pull.into_iter().for_each(|pull| pull.fail(text.clone()));
+        let hosted = self.own.hosted.get_mut(area);
+        if let Some(pull) = hosted.and_then(|one| one.pull.as_mut()) {
+            pull.fail(text);
+        }
         self.actions.push(Action::Pull(area));
     }
 }

@@ -115,7 +115,7 @@ mod tests {
         let place =
             crate::place::Place::open(scratch.path().join("agent").to_str().unwrap()).unwrap();
         std::fs::write(place.visible("sock"), "").unwrap();
-        let lock = place.lock("lock", false).unwrap().unwrap();
+        let lock = place.lock("lock").unwrap().unwrap();
         let watch = SocketWatch::new(place, lock).unwrap();
         let (mut lifetime, mut registry) = (Lifetime::begin(watch), Registry::behind(0));
         lifetime.stays = true;

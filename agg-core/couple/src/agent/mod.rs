@@ -20,7 +20,6 @@ mod memory;
 mod names;
 mod owner;
 mod pending_events;
-mod poll;
 mod programs;
 mod run;
 mod serve;
@@ -47,11 +46,11 @@ mod tests;
 
 use crate::peers::Peers;
 use crate::place::Place;
+use crate::poll::poll;
 use aggio_config::settings::couple::CoupleLink;
 use lifetime::Lifetime;
 use links::Links;
 use owner::Owner;
-use poll::poll;
 pub use run::run;
 use socket_watch::SocketWatch;
 use std::io;
@@ -96,7 +95,7 @@ impl Agent {
     /// or not this link.
     pub fn new(path: &str, link: CoupleLink) -> io::Result<Option<Self>> {
         let place = Place::open(path)?;
-        let Some(lock) = place.lock("lock", false)? else { return Ok(None) };
+        let Some(lock) = place.lock("lock")? else { return Ok(None) };
         place.remove("sock");
         let links = Links::new(&place.file("sock"))?;
         let socket_watch = SocketWatch::new(place, lock)?;
@@ -139,7 +138,7 @@ impl Agent {
         let peers = self
             .peers
             .iter()
-            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.events()]);
+            .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.areas.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
         let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {

@@ -36,7 +36,7 @@ fn shared(scene: &mut Scene, target: &std::ffi::CStr) -> (u64, u64, u64) {
     let fd = aggio_base::os::open(target, libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
     // SAFETY: the descriptor is new and belongs to nobody else.
     let fd = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
-    agent.owner.life.own.hosted.host(opening.area).lend(PEER, fd);
+    agent.owner.life.own.hosted.host(opening.area).writers.lend(PEER, fd);
     (handle, opening.handle, opening.area)
 }
 
@@ -105,14 +105,17 @@ fn hostile_messages_about_what_several_nodes_write_end_the_connection_and_nothin
         assert!(scene.agent.hear_peer(peer, message, body).is_err(), "{what}");
     }
     // Nobody has asked for these, and their memory is unknown.
-    for message in
-        [Message::Looked(1, 2), Message::Same(1, 2), Message::IsCut(5), Message::News(area)]
-    {
+    for message in [
+        Message::Looked(1, 2),
+        Message::Same(1, 2),
+        Message::Acknowledged(5, true),
+        Message::News(area),
+    ] {
         scene.agent.hear_peer(PEER, message, Received::None).unwrap();
     }
     // Bytes that nobody has requested, or nobody keeps.
     for (message, body) in [
-        (Message::Kept(7, 0), Received::Bytes(b"x".to_vec())),
+        (Message::Part { tag: 7, pushed: false, offset: 0 }, Received::Bytes(b"x".to_vec())),
         (Message::NotKept(7), Received::None),
         (Message::Released(7), Received::None),
     ] {
@@ -201,7 +204,7 @@ fn opens_of_a_node_are_counted_one_by_one_whatever_it_still_has_of_them() {
         panic!()
     };
     let fd = aggio_base::os::open(c"/dev/null", libc::O_RDWR | libc::O_CLOEXEC, 0).unwrap();
-    scene.agent.owner.life.own.hosted.host(area).lend(PEER, crate::fd::owned(fd));
+    scene.agent.owner.life.own.hosted.host(area).writers.lend(PEER, crate::fd::owned(fd));
     scene.agent.owner.life.own.registry.close(REMOTE, theirs, 0, false);
     scene.agent.settle();
     assert_eq!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Wait);

@@ -100,12 +100,12 @@ impl Names<'_> {
         ticket: u64,
         request: &Request,
     ) -> Option<Message> {
-        let nodes = &self.peers.nodes;
-        let moved = match request {
-            Request::Rename(from, to, _) => self.is_elsewhere(from, to),
-            request if nodes.is_of_another(request) => Ok(true),
-            request if nodes.owns_name_of(request) => Ok(self.goes_to(peer, request)),
-            _ => {
+        let owner = |path: &[u8]| self.peers.nodes.known_owner(path);
+        let moved = match (request, request.name().map(|(path, _)| owner(path))) {
+            (Request::Rename(from, to, _), _) => self.is_elsewhere(from, to),
+            (_, Some(Some(peers::Owner::There(_)))) => Ok(true),
+            (_, None | Some(Some(peers::Owner::Here))) => Ok(self.goes_to(peer, request)),
+            (_, Some(None)) => {
                 let text = "the node that was asked does not own the file any more".into();
                 let reply = Reply::Failed(libc::ESTALE, text).encode();
                 return Some(Message::Answer(ticket, reply));

@@ -213,7 +213,7 @@ mod tests {
         );
         owner.settle();
         assert!(owner.actions().is_empty(), "nothing was acknowledged");
-        owner.hear(PEER, None, Message::Shared(lent.area), &[]).unwrap();
+        owner.hear(PEER, None, Message::Acknowledged(lent.area, false), &[]).unwrap();
         let actions = owner.actions();
         assert!(matches!(actions[..], [Action::Open(Opened { link: 10, .. })]), "{actions:?}");
     }

@@ -75,12 +75,9 @@ impl Agent {
         };
         Some(match lent {
             Ok(away) => {
-                if let Some((series, area)) = own.read_by(away.handle) {
-                    peers.offers.opened(series, peer, area);
-                }
                 let map = match away.is_renewed() {
                     true => Body::None,
-                    false => own.map_of(away.area, away.size, false),
+                    false => own.map_of(away.area, away.size),
                 };
                 peers.nodes.say(peer, &Message::Opened(ticket, away), map).is_ok()
             }

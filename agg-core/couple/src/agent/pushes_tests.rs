@@ -39,7 +39,7 @@ fn what_was_announced_for_nobody_is_dropped() {
     }
     for offset in [0, u64::MAX] {
         let body = Received::Bytes(b"bytes".to_vec());
-        scene.agent.hear_peer(PEER, Message::Pushed(4, offset), body).unwrap();
+        scene.agent.hear_peer(PEER, Message::Part { tag: 4, pushed: true, offset }, body).unwrap();
     }
     assert!(scene.agent.peers.as_ref().unwrap().replication.replicas.are_idle());
 }

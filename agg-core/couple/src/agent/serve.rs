@@ -6,10 +6,9 @@ use super::life::Lifecycle;
 use super::listing::list;
 use super::owner::Owner;
 use super::spill::refused;
-use super::step::Gathering;
 use super::waits::{Access, Since, Waiting};
-use crate::hosted::{ALL, Hosted};
-use crate::peers::Message;
+use crate::hosted::ALL;
+use crate::peers::{Action, Message};
 use crate::protocol::{Before, Reply, Request};
 use crate::records::News;
 use crate::registry::{Answer, Area, Ask, Handle, Process, Registry};
@@ -33,7 +32,7 @@ impl Owner {
             (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
             (_, reply) => reply,
         };
-        let is_held = cut.is_some_and(|path| self.holds_reply(&path, link, &reply));
+        let is_held = cut.is_some_and(|path| self.life.holds_reply(&path, link, &reply));
         self.settle();
         if !is_held {
             self.reply(link, reply);
@@ -54,7 +53,7 @@ impl Owner {
                 return None;
             }
             Request::Adopt(device, inode, how, key) => {
-                self.adopt(link, process, (device, inode), how, key)?
+                self.life.adopt(link, process, (device, inode), how, key)?
             }
             Request::Close(handle, moved) => {
                 let (reply, written) = caller.close(handle, moved);
@@ -75,11 +74,11 @@ impl Owner {
             Request::ChildLost(handle) => caller.tell(handle, Registry::lose_child),
             Request::Wrote(handle, _) => caller.tell(handle, Registry::wrote),
             Request::Fetch(handle, extents, ahead) => {
-                self.fetch_here(link, handle, extents, ahead)?
+                self.life.fetch_here(link, handle, extents, ahead)?
             }
             // The bytes that others see are those of this node.
             Request::Renew(handle) => caller.check(handle, 0),
-            Request::Resize(handle, size) => self.resize(link, process, handle, size)?,
+            Request::Resize(handle, size) => self.life.resize(link, process, handle, size)?,
             Request::Empty(path) => caller.empty(&path),
             Request::Unlink(path, options) => caller.unlink(&path, options),
             Request::Rename(from, to, options) => {
@@ -145,65 +144,18 @@ impl Owner {
     }
 
     /// `None` if the answer comes later.
-    fn adopt(
-        &mut self,
-        link: u64,
-        process: Process,
-        (device, inode): (u64, u64),
-        how: [bool; 2],
-        key: u64,
-    ) -> Option<Reply> {
-        let area = self.life.own.memory.areas.find(device, inode);
-        let Some(opening) =
-            area.and_then(|area| self.life.own.registry.adopt(process, area, how, key))
-        else {
-            return Some(Reply::Failed(libc::ENOENT, String::new()));
-        };
-        let reply = Reply::Opened(opening.handle, opening.generation);
-        let [_, tells] = how;
-        if tells {
-            return Some(reply);
-        }
-        match self.life.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
-            Err(After::Reply(_, reply)) => Some(reply),
-            _ => {
-                self.let_wait(link);
-                None
-            }
-        }
-    }
-
-    /// Lets bytes that a program of this node reads be here, and some behind them. `None` if the
-    /// answer comes later.
-    fn fetch_here(
-        &mut self,
-        link: u64,
-        handle: Handle,
-        mut extents: Vec<Extent>,
-        ahead: u64,
-    ) -> Option<Reply> {
-        let area = self.life.own.registry.opens.get(&handle).map(|open| open.area);
-        let is_elsewhere = |area: &Area| self.life.own.hosted.is_elsewhere(*area);
-        let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
-        let end = extents.last().map_or(0, |last| last.end());
-        extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
-        if self.life.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err() {
-            return Some(Reply::Done);
-        }
-        self.let_wait(link);
-        None
-    }
-
-    /// `None` if the answer comes later.
     fn sync(&mut self, link: u64, process: Process, handle: u64) -> Option<Reply> {
         if let Some(open) = self.life.own.registry.opens.get(&handle).copied() {
             let is_first = self.life.own.registry.files.is_shown_at_sync(open.area)
                 && !self.life.own.registry.files.generations.is_shown(open.area);
             let what = match self.steps.has_announced(open.area, process) {
-                true => Some(Gathering::Announce(process, handle, Before::All)),
-                false => is_first.then_some(Gathering::Sync(process, handle)),
+                true => Some(After::Announced(link, process, handle, Before::All)),
+                false => is_first.then_some(After::Synced(link, process, handle)),
             };
-            if what.is_some_and(|what| open.write && self.gathers(open.area, link, what)) {
+            if open.write
+                && let Some(what) = what
+                && self.gathers(open.area, link, process, what)
+            {
                 return None;
             }
         }
@@ -220,9 +172,9 @@ impl Owner {
         before: Before,
     ) -> Option<Reply> {
         let open = self.life.own.registry.opens.get(&handle).copied();
-        let what = Gathering::Announce(process, handle, before);
+        let what = After::Announced(link, process, handle, before);
         if open.is_some_and(|open| self.life.own.registry.files.generations.is_step(open.area))
-            && self.gathers(open?.area, link, what)
+            && self.gathers(open?.area, link, process, what)
         {
             return None;
         }
@@ -261,55 +213,103 @@ impl Owner {
         Reply::Done
     }
 
-    /// Lets all other nodes that write a generation send what they have written, before it is
-    /// looked at, or shown to readers. False if there are none.
-    fn gathers(&mut self, area: Area, link: u64, what: Gathering) -> bool {
+    /// Lets all other nodes than that of the process which write a generation send what they have
+    /// written; then `after` is done, which looks at it, or shows it to readers. False if there are
+    /// none.
+    fn gathers(&mut self, area: Area, link: u64, process: Process, after: After) -> bool {
         let Some(hosted) = self.life.own.hosted.get(area) else { return false };
-        let (process, news) = match what {
-            Gathering::Sync(process, _) => (process, News::ALL),
-            Gathering::Announce(process, ..) => (process, self.steps.news(area)),
+        let news = match after {
+            After::Announced(..) => self.steps.news(area),
+            _ => News::ALL,
         };
         let node = self.life.own.registry.processes.node(process);
         let others: Vec<Peer> =
-            hosted.writers().into_iter().filter(|peer| peer.0 != node).collect();
+            hosted.writers.peers().into_iter().filter(|peer| peer.0 != node).collect();
         self.life.tell_writers(area, &others, &Message::Gather(area, news.head, news.from));
-        let after = match what {
-            Gathering::Sync(process, handle) => After::Synced(link, process, handle),
-            Gathering::Announce(process, handle, before) => {
-                After::Announced(link, process, handle, before)
-            }
-        };
         !others.is_empty() && self.life.hold(area, link, after).is_ok()
+    }
+}
+
+impl Lifecycle {
+    /// `None` if the answer comes later.
+    fn adopt(
+        &mut self,
+        link: u64,
+        process: Process,
+        (device, inode): (u64, u64),
+        how: [bool; 2],
+        key: u64,
+    ) -> Option<Reply> {
+        let area = self.own.memory.areas.find(device, inode);
+        let Some(opening) = area.and_then(|area| self.own.registry.adopt(process, area, how, key))
+        else {
+            return Some(Reply::Failed(libc::ENOENT, String::new()));
+        };
+        let reply = Reply::Opened(opening.handle, opening.generation);
+        let [_, tells] = how;
+        if tells {
+            return Some(reply);
+        }
+        match self.pulls_first(opening.area, &[ALL], After::Reply(link, reply)) {
+            Err(After::Reply(_, reply)) => Some(reply),
+            _ => {
+                self.actions.push(Action::Wait(link));
+                None
+            }
+        }
+    }
+
+    /// Lets bytes that a program of this node reads be here, and some behind them. `None` if the
+    /// answer comes later.
+    fn fetch_here(
+        &mut self,
+        link: u64,
+        handle: Handle,
+        mut extents: Vec<Extent>,
+        ahead: u64,
+    ) -> Option<Reply> {
+        let area = self.own.registry.opens.get(&handle).map(|open| open.area);
+        let is_elsewhere = |area: &Area| self.own.hosted.is_elsewhere(*area);
+        let Some(area) = area.filter(is_elsewhere) else { return Some(Reply::Whole) };
+        let end = extents.last().map_or(0, |last| last.end());
+        extents.extend((ahead > 0).then_some(Extent::new(end, ahead.min(AHEAD))));
+        if self.pulls_first(area, &extents, After::Reply(link, Reply::Done)).is_err() {
+            return Some(Reply::Done);
+        }
+        self.actions.push(Action::Wait(link));
+        None
     }
 
     /// Lets the answer to a request about a file by name wait for acknowledgements.
     fn holds_reply(&mut self, path: &[u8], link: u64, reply: &Reply) -> bool {
         let is_it = |area: &Area| {
-            self.life.own.registry.files.generations.get(area).is_some_and(|one| one.path == *path)
+            self.own.registry.files.generations.get(area).is_some_and(|one| one.path == *path)
         };
-        let Some(area) = self.life.own.hosted.awaiting().find(is_it) else { return false };
-        self.life.hold(area, link, After::Reply(link, reply.clone())).is_ok()
+        let Some(area) = self.own.hosted.awaiting().find(is_it) else { return false };
+        self.hold(area, link, After::Reply(link, reply.clone())).is_ok()
     }
 
     /// A program has changed the size of an open file. `None` if the answer comes later.
     fn resize(&mut self, link: u64, process: Process, handle: u64, size: u64) -> Option<Reply> {
-        let open = self.life.own.registry.opens.get(&handle).copied();
+        let open = self.own.registry.opens.get(&handle).copied();
         let Some(open) = open.filter(|open| open.write && open.process == process) else {
-            return Some(lost(&mut self.life.own.registry, process, handle));
+            return Some(lost(&mut self.own.registry, process, handle));
         };
-        self.life.own.hosted.get_mut(open.area).into_iter().for_each(|hosted| hosted.cut(size));
-        let hosted = self.life.own.hosted.get(open.area).filter(|hosted| hosted.is_shared());
-        let Some(mut writers) = hosted.map(Hosted::writers) else { return Some(Reply::Done) };
-        let node = self.life.own.registry.processes.node(process);
+        self.own.hosted.get_mut(open.area).into_iter().for_each(|hosted| hosted.cut(size));
+        let hosted = self.own.hosted.get(open.area).filter(|hosted| hosted.shared);
+        let Some(mut writers) = hosted.map(|one| one.writers.peers()) else {
+            return Some(Reply::Done);
+        };
+        let node = self.own.registry.processes.node(process);
         writers.retain(|peer| peer.0 != node);
         if node != 0
-            && let Err(error) = self.life.own.memory.areas.resize(open.area, size)
+            && let Err(error) = self.own.memory.areas.resize(open.area, size)
         {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
             return Some(Reply::Failed(number, error.to_string()));
         }
-        self.life.cut_copies(open.area, size, &writers);
+        self.cut_copies(open.area, size, &writers);
         let after = After::Reply(link, Reply::Done);
-        self.life.hold(open.area, link, after).is_err().then_some(Reply::Done)
+        self.hold(open.area, link, after).is_err().then_some(Reply::Done)
     }
 }

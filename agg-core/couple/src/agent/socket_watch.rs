@@ -86,7 +86,7 @@ mod tests {
     fn place_with_socket(path: &str) -> (Place, SocketWatch) {
         let place = Place::open(path).unwrap();
         fs::write(place.visible("sock"), "").unwrap();
-        let lock = place.lock("lock", false).unwrap().unwrap();
+        let lock = place.lock("lock").unwrap().unwrap();
         (Place::open(path).unwrap(), SocketWatch::new(place, lock).unwrap())
     }
 

@@ -82,7 +82,7 @@ pub(super) fn status(owner: &Owner, peers: Option<&Peers>, lifetime: &Lifetime) 
         life.own.memory.all_memory(),
         life.own.memory.peak,
         life.own.memory.areas.moved_bytes(),
-        peers.map_or(0, |peers| peers.replication.replicas.bytes()),
+        peers.map_or(0, |peers| peers.replication.replicas.areas.bytes()),
         peers.map_or(0, |peers| peers.replication.keeps.memory()),
         peers.map_or(0, |peers| peers.replication.takes.sent),
         peers.map_or(0, |peers| peers.nodes.said),

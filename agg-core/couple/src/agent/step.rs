@@ -52,13 +52,6 @@ pub(super) struct Steps {
     waits: Vec<Reader>,
 }
 
-/// The reason for which nodes are to send written bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Gathering {
-    Sync(Process, Handle),
-    Announce(Process, Handle, Before),
-}
-
 impl Reader {
     fn describe(&self, registry: &Registry) -> Option<String> {
         let open = registry.opens.get(&self.handle)?;

@@ -2,8 +2,9 @@
 
 use super::deferred::After;
 use super::owner::Owner;
+use crate::areas::write_all;
 use crate::hosted::ALL;
-use crate::peers::{Action, Holder, Instance, Message, twin};
+use crate::peers::{Action, Holder, Instance, Message};
 use crate::registry::Area;
 use aggio_base::Extent;
 use aggio_link::Peer;
@@ -11,17 +12,18 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 impl Owner {
-    /// Handles a message of a node about a generation of this one; `node` names its agent.
+    /// Handles a message of a node about a generation of this one; `node` names its agent. Gives
+    /// other messages back.
     ///
     /// # Errors
-    /// The message is malformed, or of no such kind; the system's.
+    /// The message is malformed; the system's.
     pub(super) fn hear(
         &mut self,
         peer: Peer,
         node: Option<&Instance>,
         message: Message,
         body: &[u8],
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Message>> {
         match message {
             Message::Locate(area) => {
                 let (message, body) = self.life.own.where_message(area, body)?;
@@ -47,7 +49,7 @@ impl Owner {
             }
             message => return self.hear_writer(peer, message, body),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The same for memory that its programs write, and others as well.
@@ -56,12 +58,12 @@ impl Owner {
         peer: Peer,
         message: Message,
         body: &[u8],
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<Message>> {
         match message {
             Message::Size(area, ..) | Message::Differ(area) | Message::Memory(area, ..) => {
                 // A generation that died meanwhile needs no bytes.
-                let Some(hosted) = self.life.own.hosted.get_mut(area) else { return Ok(()) };
-                let Err(error) = hosted.store(peer, &message, body) else { return Ok(()) };
+                let Some(hosted) = self.life.own.hosted.get_mut(area) else { return Ok(None) };
+                let Err(error) = hosted.store(peer, &message, body) else { return Ok(None) };
                 if error.raw_os_error().is_none_or(|number| number == libc::EBADF) {
                     return Err(error);
                 }
@@ -81,16 +83,14 @@ impl Owner {
                     self.life.actions.push(Action::Say(peer, message, body));
                 }
             }
-            Message::IsCut(area) | Message::Shared(area) => {
-                if matches!(message, Message::IsCut(_)) {
-                    let hosted = self.life.own.hosted.get_mut(area);
-                    hosted.into_iter().for_each(|hosted| hosted.is_cut(peer));
-                }
+            Message::Acknowledged(area, cut) => {
+                let hosted = self.life.own.hosted.get_mut(area).filter(|_| cut);
+                hosted.into_iter().for_each(|hosted| hosted.writers.is_cut(peer));
                 self.acknowledged(area, peer);
             }
-            _ => return Err(io::Error::other("it is of no known kind")),
+            message => return Ok(Some(message)),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// A node has acknowledged a message about a generation, or never will.
@@ -110,7 +110,7 @@ impl Owner {
         is_all: bool,
     ) {
         let file = self.life.own.memory.areas.open(area, true, true, false);
-        match file.and_then(|file| twin::write_all(file.as_raw_fd(), bytes, offset)) {
+        match file.and_then(|file| write_all(file.as_raw_fd(), bytes, offset)) {
             Err(error) => {
                 self.life.actions.push(Action::Forget(vec![tag]));
                 self.cannot_keep(area, &error);

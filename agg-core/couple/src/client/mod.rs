@@ -111,10 +111,10 @@ impl Client {
         if self.connections.is_untold() || is_lost {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let Open { write, create, exclusive, truncate, view, .. } = *how;
-        let key = self.connections.key();
+        let Open { write, create, exclusive, truncate, .. } = *how;
+        let (view, tells, key) = (false, false, self.connections.key());
         let request = Request::Open {
-            ask: Ask { path, write, create, exclusive, truncate, view, key, tells: false, options },
+            ask: Ask { path, write, create, exclusive, truncate, view, key, tells, options },
             read: how.read,
             append: how.append,
             blocking: how.blocking,

@@ -2,6 +2,7 @@
 //! word.
 
 use crate::fd::checked;
+use crate::poll::poll;
 use crate::protocol::{Packet, Packets};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -82,11 +83,9 @@ pub(super) fn receive(
 /// Waits until one of two descriptors is readable, for `limit` at most, or until a signal comes;
 /// says which are.
 fn readable(fds: [RawFd; 2], limit: Duration) -> [bool; 2] {
-    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-    let limit = i32::try_from(limit.as_millis() + 1).unwrap_or(i32::MAX);
-    // SAFETY: the kernel reads and writes the entries of the local array.
-    let count = unsafe { libc::poll(polled.as_mut_ptr(), 2, limit) };
-    polled.map(|one| count > 0 && one.revents != 0)
+    let ready = poll(fds.into_iter().enumerate(), Some(limit + Duration::from_millis(1)));
+    let ready = ready.unwrap_or_default();
+    [0, 1].map(|which| ready.contains(&which))
 }
 
 /// While it lives this thread gets no signals, so that it can be said which ones come.

@@ -41,7 +41,7 @@ pub fn start_agent(dir: &str, program: &str) -> io::Result<bool> {
 pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::Result<()> {
     let began = Instant::now();
     let _lock = loop {
-        if let Some(lock) = place.lock("start", false)? {
+        if let Some(lock) = place.lock("start")? {
             break lock;
         }
         if began.elapsed() > PATIENCE {

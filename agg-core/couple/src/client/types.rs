@@ -22,9 +22,6 @@ pub struct Open<'a> {
     pub truncate: bool,
     /// Each write goes to the end of the file.
     pub append: bool,
-    /// Looks at the newest generation that may be read, without being its reader: `ENOENT` if there
-    /// is none.
-    pub view: bool,
     /// Permission bits of a new file, after the umask.
     pub mode: u32,
     /// Waits for a file that is not there yet, instead of `EAGAIN`.
@@ -45,7 +42,6 @@ impl<'a> Open<'a> {
             exclusive: false,
             truncate: false,
             append: false,
-            view: false,
             mode: 0o666,
             blocking: true,
             parts: false,

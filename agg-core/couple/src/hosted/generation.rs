@@ -19,19 +19,21 @@ use std::os::fd::OwnedFd;
 #[derive(Debug)]
 pub(crate) struct Hosted<T> {
     area: Area,
-    writers: Writers,
+    /// The nodes that write it.
+    pub(crate) writers: Writers,
     /// Several nodes write it, or have.
-    shared: bool,
+    pub(crate) shared: bool,
     /// The bytes that are sent to readers.
     source: Option<Mapped>,
     /// The bytes that other nodes have.
-    pub(super) located: Located,
+    pub(crate) located: Located,
     /// Bytes that are being fetched from them.
-    pull: Option<Pull<T>>,
-    moving: Option<Moving>,
-    acks: Option<Acks<T>>,
+    pub(crate) pull: Option<Pull<T>>,
+    pub(super) moving: Option<Moving>,
+    /// Acknowledgements that are awaited, or have just come.
+    pub(super) acks: Option<Acks<T>>,
     /// It was given up; only a move, or actions that wait for acknowledgements, are left.
-    is_freed: bool,
+    pub(super) is_freed: bool,
 }
 
 impl<T> Hosted<T> {
@@ -40,34 +42,6 @@ impl<T> Hosted<T> {
         let (source, pull, moving, acks) = (None, None, None, None);
         let (shared, is_freed) = (false, false);
         Self { area, writers, shared, source, located, pull, moving, acks, is_freed }
-    }
-
-    /// A process of the node `peer` may write, by a description of its own `fd`.
-    pub(crate) fn lend(&mut self, peer: Peer, fd: OwnedFd) {
-        self.writers.lend(peer, fd);
-    }
-
-    /// The nodes that write it.
-    pub(crate) fn writers(&self) -> Vec<Peer> {
-        self.writers.peers()
-    }
-
-    /// Whether bytes are yet to come from nodes that write it.
-    pub(crate) fn is_written(&self) -> bool {
-        !self.writers.is_empty()
-    }
-
-    pub(crate) fn is_written_by(&self, peer: Peer) -> bool {
-        self.writers.has(peer)
-    }
-
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared
-    }
-
-    /// Several nodes write it from now on. Returns whether they did already.
-    pub(crate) fn share(&mut self) -> bool {
-        std::mem::replace(&mut self.shared, true)
     }
 
     /// Handles a message of the node `peer` about bytes that its programs have written.
@@ -111,16 +85,6 @@ impl<T> Hosted<T> {
         Ok(())
     }
 
-    /// This node has announced its bytes to the subscribers of a series.
-    pub(crate) fn announced(&mut self, series: Series) {
-        self.located.announced_here(series);
-    }
-
-    /// Up to where the bytes of `peer` count; `None` if it does not write the file.
-    pub(crate) fn limit(&self, peer: Peer) -> Option<u64> {
-        self.writers.limit(peer)
-    }
-
     /// Lets nodes go after their bytes, unless they have it open for writing. Returns whether
     /// the last one has gone.
     pub(crate) fn release(&mut self, is_open: impl Fn(Peer) -> bool) -> bool {
@@ -148,30 +112,10 @@ impl<T> Hosted<T> {
         self.located.is_here(Extent::between(size, u64::MAX));
     }
 
-    /// Whether other nodes have any bytes.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        !self.located.is_empty()
-    }
-
-    /// The nodes that have bytes.
-    pub(crate) fn holders(&self) -> BTreeSet<Holder> {
-        self.located.holders()
-    }
-
-    /// The bytes of `extent` that other nodes have, in order.
-    pub(crate) fn within(&self, extent: Extent) -> Vec<(Extent, Holder)> {
-        self.located.within(extent)
-    }
-
     /// The bytes of `extent` that the node of `peer` has of this generation, and those that other
     /// nodes have, or that one of an earlier generation.
     pub(crate) fn split(&self, extent: Extent, peer: Peer) -> [Vec<Extent>; 2] {
         self.located.split(extent, Holder { peer, area: self.area })
-    }
-
-    /// The most bytes that any other node has.
-    pub(crate) fn largest_share(&self) -> u64 {
-        self.located.largest_share()
     }
 
     /// Lets bytes of `extents` come that other nodes have; `after` follows. Gives it back if there
@@ -186,16 +130,6 @@ impl<T> Hosted<T> {
         found.into_iter().for_each(|(part, holder)| pull.want(part, holder));
         pull.hold(after);
         Ok(())
-    }
-
-    /// The fetching that is under way.
-    pub(crate) fn pulling(&mut self) -> Option<&mut Pull<T>> {
-        self.pull.as_mut()
-    }
-
-    /// Whether bytes are being fetched.
-    pub(crate) fn is_pulling(&self) -> bool {
-        self.pull.is_some()
     }
 
     /// A requested part has arrived in the memory of the generation.
@@ -215,10 +149,6 @@ impl<T> Hosted<T> {
         self.moving = Some(Moving::begin(left));
     }
 
-    pub(super) fn moving(&mut self) -> Option<&mut Moving> {
-        self.moving.as_mut()
-    }
-
     /// Ends the move if all nodes have answered.
     pub(super) fn end_move(&mut self) -> Option<io::Result<OwnedFd>> {
         self.moving.take_if(|moving| moving.is_over())?.result()
@@ -234,24 +164,9 @@ impl<T> Hosted<T> {
         self.acks.get_or_insert_default().expect(peer);
     }
 
-    /// The copy of `peer` is being cut.
-    pub(crate) fn cuts(&mut self, peer: Peer, size: u64) {
-        self.writers.cut(peer, size);
-    }
-
-    /// It was.
-    pub(crate) fn is_cut(&mut self, peer: Peer) {
-        self.writers.is_cut(peer);
-    }
-
     /// A node has acknowledged a message. Returns false if nothing is awaited.
     pub(super) fn hear(&mut self, peer: Peer) -> bool {
         self.acks.as_mut().map(|acks| acks.hear(peer)).is_some()
-    }
-
-    /// Whether acknowledgements are awaited, or have just come.
-    pub(super) fn awaits(&self) -> bool {
-        self.acks.is_some()
     }
 
     /// Lets an action wait for acknowledgements; gives it back if none are awaited.
@@ -284,10 +199,6 @@ impl<T> Hosted<T> {
         (self.located.free(), self.pull.take())
     }
 
-    pub(super) fn is_freed(&self) -> bool {
-        self.is_freed
-    }
-
     /// Whether it was given up, and nothing is left.
     pub(super) fn is_over(&self) -> bool {
         self.is_freed && self.moving.is_none() && self.acks.is_none()
@@ -313,7 +224,7 @@ mod tests {
         let mut areas = Areas::new().unwrap();
         areas.make(1, 0o600, None).unwrap();
         let mut hosted = Hosted::new(1);
-        hosted.lend(NODE, areas.open(1, true, true, false).unwrap());
+        hosted.writers.lend(NODE, areas.open(1, true, true, false).unwrap());
         assert!(sent(&mut hosted, &areas, 1).is_err(), "it is empty");
         for (opens, size) in [(1, 5000), (0, 9000)] {
             hosted.store(NODE, &Message::Size(1, size, true), &[]).unwrap();
@@ -333,13 +244,13 @@ mod tests {
         assert_eq!(hosted.pull(&[range], "action"), Err("action"), "all bytes are here");
         hosted.located.note(holder, 1, &[range]);
         assert_eq!(hosted.pull(&[Extent::new(5, 20)], "action"), Ok(()));
-        let (part, _) = hosted.pulling().unwrap().next().unwrap();
-        hosted.pulling().unwrap().sent(3, part, holder);
+        let (part, _) = hosted.pull.as_mut().unwrap().next().unwrap();
+        hosted.pull.as_mut().unwrap().sent(3, part, holder);
         assert!(hosted.end_pull().is_none());
         hosted.pulled(3);
-        assert_eq!(hosted.within(range), [(Extent::new(0, 5), holder)]);
+        assert_eq!(hosted.located.within(range), [(Extent::new(0, 5), holder)]);
         assert_eq!(hosted.end_pull().unwrap().after, ["action"]);
-        assert!(!hosted.is_pulling());
+        assert!(hosted.pull.is_none());
     }
 
     #[test]
@@ -357,7 +268,7 @@ mod tests {
         assert_eq!(hosted.held(), Some(vec!["acknowledged"]));
         assert!(!hosted.is_over(), "it moves");
         hosted.lose(NODE);
-        hosted.moving().unwrap().own(Err(io::ErrorKind::NotFound.into()));
+        hosted.moving.as_mut().unwrap().own(Err(io::ErrorKind::NotFound.into()));
         assert!(hosted.end_move().is_some() && hosted.is_over());
     }
 }

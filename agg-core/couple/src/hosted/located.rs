@@ -28,7 +28,7 @@ impl Reported {
 
 /// The map of one generation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Located {
+pub(crate) struct Located {
     parts: Overlay<Holder>,
     /// All nodes that have, or had, bytes.
     holders: BTreeMap<Holder, Reported>,
@@ -44,7 +44,7 @@ impl Located {
     }
 
     /// This node has announced its bytes to the subscribers of a series.
-    pub(super) fn announced_here(&mut self, series: Series) {
+    pub(crate) fn announced_here(&mut self, series: Series) {
         self.announced = Some(series);
     }
 
@@ -81,12 +81,12 @@ impl Located {
     }
 
     /// Whether no other node has any bytes.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// The bytes of `extent` that other nodes have, in order.
-    pub(super) fn within(&self, extent: Extent) -> Vec<(Extent, Holder)> {
+    pub(crate) fn within(&self, extent: Extent) -> Vec<(Extent, Holder)> {
         self.parts.within(extent).collect()
     }
 
@@ -98,7 +98,7 @@ impl Located {
     }
 
     /// The most bytes that any other node has.
-    pub(super) fn largest_share(&self) -> u64 {
+    pub(crate) fn largest_share(&self) -> u64 {
         let mut shares = BTreeMap::<Peer, u64>::new();
         for (part, holder) in self.within(ALL) {
             *shares.entry(holder.peer).or_default() += part.len;
@@ -107,7 +107,7 @@ impl Located {
     }
 
     /// The nodes that have bytes.
-    pub(super) fn holders(&self) -> BTreeSet<Holder> {
+    pub(crate) fn holders(&self) -> BTreeSet<Holder> {
         self.parts.iter().map(|(_, holder)| holder).collect()
     }
 

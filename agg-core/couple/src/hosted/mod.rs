@@ -38,11 +38,11 @@ impl<T> Default for Hosting<T> {
 
 impl<T> Hosting<T> {
     pub(crate) fn get(&self, area: Area) -> Option<&Hosted<T>> {
-        self.all.get(&area).filter(|one| !one.is_freed())
+        self.all.get(&area).filter(|one| !one.is_freed)
     }
 
     pub(crate) fn get_mut(&mut self, area: Area) -> Option<&mut Hosted<T>> {
-        self.all.get_mut(&area).filter(|one| !one.is_freed())
+        self.all.get_mut(&area).filter(|one| !one.is_freed)
     }
 
     /// The value of a generation, which is made if it is missing.
@@ -52,7 +52,7 @@ impl<T> Hosting<T> {
 
     /// Whether other nodes have any bytes of a generation.
     pub(crate) fn is_elsewhere(&self, area: Area) -> bool {
-        self.all.get(&area).is_some_and(Hosted::is_elsewhere)
+        self.all.get(&area).is_some_and(|one| !one.located.is_empty())
     }
 
     /// The node of `peer`, with this agent, has the newest bytes of these extents, by its report
@@ -89,7 +89,7 @@ impl<T> Hosting<T> {
         let hosted = self.all.get(&area);
         found.announced = hosted.is_some_and(|one| one.located.is_announced_here(series));
         for range in extents {
-            let there = hosted.map(|one| one.within(*range)).unwrap_or_default();
+            let there = hosted.map(|one| one.located.within(*range)).unwrap_or_default();
             let known: Vec<Extent> = there.iter().map(|(part, _)| *part).collect();
             let here = gaps(*range, &known).into_iter().map(|gap| (gap, None));
             let there = there.into_iter().map(|(part, holder)| (part, Some(holder)));
@@ -128,14 +128,14 @@ impl<T> Hosting<T> {
 
     /// The generations that lose bytes if the node of `peer` ends: it writes them, or has bytes.
     pub(crate) fn of(&self, peer: Peer) -> Vec<Area> {
-        let written = self.all.iter().filter(|(_, one)| one.is_written_by(peer));
+        let written = self.all.iter().filter(|(_, one)| one.writers.has(peer));
         let held = self.all.iter().filter(|(_, one)| one.located.is_on(peer));
         written.chain(held).map(|(area, _)| *area).collect()
     }
 
     /// The generations with awaited acknowledgements.
     pub(crate) fn awaiting(&self) -> impl Iterator<Item = Area> {
-        self.all.iter().filter(|(_, one)| one.awaits()).map(|(area, _)| *area)
+        self.all.iter().filter(|(_, one)| one.acks.is_some()).map(|(area, _)| *area)
     }
 
     /// A node has acknowledged a message about a generation. Returns false if nothing is awaited.
@@ -160,14 +160,14 @@ impl<T> Hosting<T> {
 
     /// This node has moved its bytes of a generation, or could not.
     pub(crate) fn moved_here(&mut self, area: Area, result: io::Result<OwnedFd>) {
-        if let Some(moving) = self.all.get_mut(&area).and_then(Hosted::moving) {
+        if let Some(moving) = self.all.get_mut(&area).and_then(|one| one.moving.as_mut()) {
             moving.own(result);
         }
     }
 
     /// A node has moved its bytes: the number of its error, or 0.
     pub(crate) fn moved(&mut self, holder: Holder, error: i32) {
-        let all = self.all.values_mut().filter_map(Hosted::moving);
+        let all = self.all.values_mut().filter_map(|one| one.moving.as_mut());
         all.for_each(|moving| moving.hear(holder, error));
     }
 

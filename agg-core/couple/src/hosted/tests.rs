@@ -22,7 +22,7 @@ fn the_node_that_wrote_last_has_the_bytes() {
     hosting.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
     hosting.note((7, 1), Peer(2), &node("b"), &[Extent::new(40, 20)]);
     hosting.host(7).located.is_here(Extent::new(50, 5));
-    let found = hosting.host(7).within(Extent::new(30, 40));
+    let found = hosting.host(7).located.within(Extent::new(30, 40));
     let one = (Extent::new(30, 10), holder(1, 7));
     let two = (Extent::new(40, 10), holder(2, 7));
     let three = (Extent::new(55, 5), holder(2, 7));
@@ -30,13 +30,19 @@ fn the_node_that_wrote_last_has_the_bytes() {
     assert_eq!(found, [one, two, three, four]);
     let [own, others] = hosting.host(7).split(Extent::new(45, 12), Peer(2));
     assert_eq!((own, others), (vec![Extent::new(45, 5), Extent::new(55, 2)], vec![]));
-    assert_eq!((hosting.host(7).largest_share(), hosting.host(9).largest_share()), (80, 0));
+    assert_eq!(
+        (hosting.host(7).located.largest_share(), hosting.host(9).located.largest_share()),
+        (80, 0)
+    );
     assert_eq!(hosting.host(7).located.holders(), [holder(1, 7), holder(2, 7)].into());
     hosting.inherit(8, 7);
     assert_eq!(hosting.host(8).split(Extent::new(45, 5), Peer(2))[1], [Extent::new(45, 5)]);
     hosting.free(8);
     hosting.host(7).cut(45);
-    assert_eq!(hosting.host(7).within(ALL).last(), Some(&(Extent::new(40, 5), holder(2, 7))));
+    assert_eq!(
+        hosting.host(7).located.within(ALL).last(),
+        Some(&(Extent::new(40, 5), holder(2, 7)))
+    );
     assert_eq!(hosting.of(Peer(2)), [7]);
     hosting.host(7).cut(0);
     assert!(!hosting.is_elsewhere(7) && hosting.of(Peer(2)).is_empty());
@@ -60,7 +66,7 @@ fn a_reader_is_told_who_has_each_byte() {
     let (found, _) = hosting.find((7, &series()), &two, 10);
     assert_eq!(found.parts, [(two[0], a), (two[1], b)]);
     assert!(!found.announced && !found.nodes[0].announced);
-    hosting.host(7).announced(series());
+    hosting.host(7).located.announced_here(series());
     hosting.host(7).end(Peer(1), 0, series()).unwrap();
     hosting.host(7).end(Peer(2), 0, b"of another name".to_vec()).unwrap();
     let (found, _) = hosting.find((7, &series()), &two, 10);
@@ -80,7 +86,7 @@ fn bytes_are_kept_until_no_generation_has_them() {
     hosting.note((7, 1), Peer(1), &node("a"), &[Extent::new(0, 100)]);
     hosting.inherit(8, 7);
     hosting.note((8, 1), Peer(2), &node("b"), &[Extent::new(0, 10)]);
-    assert_eq!(hosting.host(8).within(Extent::new(0, 11)).len(), 2);
+    assert_eq!(hosting.host(8).located.within(Extent::new(0, 11)).len(), 2);
     assert_eq!(hosting.free(7).0, []);
     assert_eq!(hosting.free(8).0, [holder(1, 7), holder(2, 8)]);
     hosting.inherit(9, 8);

@@ -38,15 +38,15 @@ impl Writers {
         self.0.entry(peer).or_insert(new).opens += 1;
     }
 
-    pub(super) fn peers(&self) -> Vec<Peer> {
+    pub(crate) fn peers(&self) -> Vec<Peer> {
         self.0.keys().copied().collect()
     }
 
-    pub(super) fn has(&self, peer: Peer) -> bool {
+    pub(crate) fn has(&self, peer: Peer) -> bool {
         self.0.contains_key(&peer)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

@@ -41,10 +41,8 @@ pub(crate) enum Action {
     Pull(Area),
     /// Nobody needs the bytes with these tags any more.
     Forget(Vec<u64>),
-    /// A generation of this node is complete, with so many bytes and this mode.
-    Complete(Area, u64, u32),
-    /// A generation of this node was given up.
-    Freed(Area),
+    /// A generation of this node is complete.
+    Complete(Area),
     /// The open with this ticket gets a descriptor of the replica.
     HandOver(u64),
     /// A program gets its handle, and the descriptor if there is one.

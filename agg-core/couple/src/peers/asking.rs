@@ -5,7 +5,7 @@ use super::{
     AWAY, Action, Asked, Away, Held, Key, Listing, Message, Opened, Part, Peers, Target, Ticket,
     differences, gone, shown,
 };
-use crate::hosted::{Hosted, Hosting};
+use crate::hosted::Hosting;
 use crate::protocol::{Reply, Request};
 use crate::registry::Area;
 use aggio_link::{Body, Peer};
@@ -179,6 +179,23 @@ impl Peers {
         }
     }
 
+    /// The request with this ticket fails.
+    fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        self.answer(kept.asked.link, reply)
+    }
+
+    /// The open with this ticket fails, which the owner counts.
+    pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
+        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
+        let mut actions = vec![Action::Reply(kept.asked.link, reply)];
+        if let Some(away) = kept.opened {
+            let request = Request::Withdraw(away.handle);
+            actions.push(Action::ask(kept.peer, 0, kept.asked.process, request));
+        }
+        actions
+    }
+
     /// Carries out an action that is about other nodes alone. Returns those that follow.
     pub(crate) fn carry_out(&mut self, action: Action) -> Vec<Action> {
         let all = &mut self.replication;
@@ -202,10 +219,6 @@ impl Peers {
             Action::Lost(tag, peer, text) => return all.hear_lost(tag, peer, text),
             Action::MovedKept(key, result) => return vec![all.keeps.have_moved(key, result)],
             Action::Forget(tags) => tags.into_iter().for_each(|tag| _ = all.takes.fail(tag)),
-            Action::Freed(area) => {
-                let offered = self.offers.free(area);
-                self.tell_nodes(offered, &Message::Free(area));
-            }
             _ => {}
         }
         Vec::new()
@@ -214,7 +227,7 @@ impl Peers {
     /// Requests the next bytes of a generation of this node from the nodes that have them.
     pub(crate) fn pull<T>(&mut self, area: Area, hosting: &mut Hosting<T>) {
         let owner = self.nodes.directory.own().words();
-        while let Some(pull) = hosting.get_mut(area).and_then(Hosted::pulling) {
+        while let Some(pull) = hosting.get_mut(area).and_then(|one| one.pull.as_mut()) {
             let Some((part, holder)) = pull.next() else { return };
             let of = Part { extent: part, peer: holder.peer, area: holder.area, pushed: false };
             let tag = self.replication.takes.begin(Target::Own(area), vec![part], &[of]);
@@ -225,7 +238,7 @@ impl Peers {
                 || self.nodes.say(of.peer, &take, places).is_err()
             {
                 let host = hosting.node(holder).map(|node| node.host.clone());
-                let pull = hosting.get_mut(area).and_then(Hosted::pulling);
+                let pull = hosting.get_mut(area).and_then(|one| one.pull.as_mut());
                 pull.into_iter().for_each(|pull| pull.fail(gone(host.as_deref().unwrap_or(""))));
             }
         }

@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirEntryExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -265,13 +264,9 @@ impl Directory {
         let how = how.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
         let lock = how.open(self.path.join(Token::FILE))?;
         loop {
-            // SAFETY: no memory is involved; the lock ends with the descriptor.
-            if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } == 0 {
-                return Ok(lock);
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match lock.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                locked => return locked.map(|()| lock),
             }
         }
     }
@@ -338,8 +333,7 @@ impl Directory {
             Ok(lock) => lock,
             Err(error) => return error.kind() == io::ErrorKind::NotFound,
         };
-        // SAFETY: no memory is involved; the lock ends with the descriptor.
-        unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) == 0 }
+        lock.try_lock_shared().is_ok()
     }
 
     /// Whether this agent owns `name`.

@@ -68,13 +68,12 @@ pub(crate) enum Message {
     /// Wants bytes that several nodes write, unless they have this digest: memory, offset,
     /// length.
     Renew(u64, u64, u64, [u64; 2]),
-    /// All bytes of this memory written so far were sent, and differences follow.
-    Shared(u64),
     /// The sender's programs have written something here, of which what differs is sent: memory,
     /// offset, length.
     Memory(u64, u64, u64),
-    /// The memory was cut.
-    IsCut(u64),
+    /// A `Cut` of this memory, if that is true, was carried out. If not, a `Share` or a `Gather`
+    /// was: all bytes written so far were sent, and differences follow.
+    Acknowledged(u64, bool),
 
     /// The request with this ticket is for another agent: its name has another owner now.
     Moved(u64),
@@ -82,11 +81,9 @@ pub(crate) enum Message {
     Answer(u64, Vec<u8>),
     /// The open with this ticket has succeeded; the body is as for `Where`, or empty.
     Opened(u64, Away),
-    /// The body is the wanted bytes: memory, offset.
-    Data(u64, u64),
-    /// The receiver's programs will probably open this file, and have not opened it yet.
-    /// The body is as for `Where`, or empty.
-    Offer(Vec<u8>, Away),
+    /// What was wanted of memory that several nodes write, offset and length: the body has all that
+    /// the receiver does not keep itself.
+    Data(u64, u64, u64),
     /// Nobody needs this memory any more.
     Free(u64),
     /// The file of this memory, which the receiver's node writes, has so many bytes from now on.
@@ -110,15 +107,15 @@ pub(crate) enum Message {
     /// Wants bytes that the receiver keeps for an owner, by the words and the number of that; the
     /// body has their places, and the answers carry this tag.
     Take { tag: u64, owner: String, area: u64 },
-    /// The body is bytes that were wanted by this tag, from this offset on.
-    Kept(u64, u64),
+    /// The body is bytes from this offset on, which the sender has announced by this tag, or which
+    /// were wanted by it.
+    Part { tag: u64, pushed: bool, offset: u64 },
+    /// The same of several parts; the body has their places.
+    Parts { tag: u64, pushed: bool },
     /// The sender does not keep all bytes that were wanted by this tag.
     NotKept(u64),
     /// The sender needs no bytes of this memory any more that the receiver keeps.
     Released(u64),
-    /// What was wanted of memory that several nodes write, offset and length: the body has all that
-    /// the receiver does not keep itself.
-    Rest(u64, u64, u64),
     /// Bytes of this memory that the receiver keeps are to move to a directory.
     Spill(u64, String),
     /// They have, or the number of the error.
@@ -129,14 +126,9 @@ pub(crate) enum Message {
     /// The subscription is noted. So many generations after the one with this number will be
     /// announced by `Push`.
     Subscribed { owner: String, series: Vec<u8>, number: u64, credit: u32, after: u64 },
-    /// The sender's part of a generation is complete. `Pushed` with this tag follow for all places
-    /// of the subscription with this number, or nothing if the tag is 0.
+    /// The sender's part of a generation is complete. Parts with this tag follow for all places of
+    /// the subscription with this number, or nothing if the tag is 0.
     Push { owner: String, series: Vec<u8>, number: u64, area: u64, report: u64, tag: u64 },
-    /// The body is bytes that the sender has announced by this tag, from this offset on.
-    Pushed(u64, u64),
-    /// The body is several parts with their places: what was wanted by this tag, or was announced
-    /// by it.
-    Parts(u64, bool),
 }
 
 impl Message {
@@ -172,7 +164,7 @@ variants!(Message {
     7 Stored(area, opens, series),
     8 Answer(ticket, reply),
     9 Opened(ticket, away),
-    10 Data(area, offset),
+    10 Data(area, offset, len),
     11 Free(area),
     12 Cut(area, size),
     13 Share(area),
@@ -182,26 +174,22 @@ variants!(Message {
     17 Differ(area),
     18 Look(area),
     19 Renew(area, offset, len, digest),
-    20 Shared(area),
-    21 IsCut(area),
-    22 News(area),
-    23 Memory(area, offset, len),
-    24 Gather(area, head, start),
-    25 Offer(path, away),
-    26 Keeps(area, report),
-    27 Where(area),
-    28 Take { tag, owner, area },
-    29 Kept(tag, offset),
-    30 NotKept(tag),
-    31 Released(area),
-    32 Rest(area, offset, len),
-    33 Spill(area, directory),
-    34 Spilled(area, error),
-    35 Subscribe { owner, series, number, credit },
-    36 Subscribed { owner, series, number, credit, after },
-    37 Push { owner, series, number, area, report, tag },
-    38 Pushed(tag, offset),
-    39 Parts(tag, pushed),
+    20 Acknowledged(area, cut),
+    21 News(area),
+    22 Memory(area, offset, len),
+    23 Gather(area, head, start),
+    24 Keeps(area, report),
+    25 Where(area),
+    26 Take { tag, owner, area },
+    27 Part { tag, pushed, offset },
+    28 Parts { tag, pushed },
+    29 NotKept(tag),
+    30 Released(area),
+    31 Spill(area, directory),
+    32 Spilled(area, error),
+    33 Subscribe { owner, series, number, credit },
+    34 Subscribed { owner, series, number, credit, after },
+    35 Push { owner, series, number, area, report, tag },
 });
 
 #[cfg(test)]

@@ -18,13 +18,11 @@ mod losses;
 pub(crate) mod mapped;
 mod message;
 mod nodes;
-mod offers;
 mod opens;
 mod pieces;
 mod replicas;
 mod replication;
 mod requests;
-mod runs;
 mod shared;
 mod sources;
 mod subscribers;
@@ -41,7 +39,6 @@ use losses::Losses;
 pub(crate) use losses::gone;
 pub(crate) use message::{Away, Message, RemoteProcess};
 pub(crate) use nodes::Nodes;
-use offers::Offers;
 use opens::Opens;
 pub(crate) use opens::{AWAY, Held};
 pub(crate) use pieces::UNIT;
@@ -82,7 +79,7 @@ pub(crate) const BODY: u64 = 4 << 20;
 /// Bytes that wait for a peer before less urgent ones are held back.
 pub(crate) const ENOUGH: usize = 8 << 20;
 
-/// Fewer bytes are copied faster than they are offered.
+/// Fewer bytes are fetched faster than they are subscribed to.
 pub(crate) const LEAST: u64 = 256 << 10;
 
 /// Places of a subscription, at most.
@@ -109,8 +106,6 @@ pub(crate) struct Peers {
     /// Programs of other nodes.
     pub(crate) guests: Guests,
     pub(crate) replication: Replication,
-    /// Generations that other nodes will probably read.
-    pub(crate) offers: Offers,
     /// Nodes that get bytes of the next generations without a request.
     pub(crate) subscribers: Subscribers,
     /// Names whose owners have ended.
@@ -124,10 +119,9 @@ impl Peers {
     /// As [`Nodes::new`]; no memory.
     pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
         let (requests, guests) = (Requests::default(), Guests::default());
-        let (offers, subscribers) = (Offers::default(), Subscribers::default());
-        let losses = Losses::default();
+        let (subscribers, losses) = (Subscribers::default(), Losses::default());
         let (nodes, replication) = (Nodes::new(place, kind)?, Replication::new(handles)?);
-        Ok(Self { nodes, requests, guests, replication, offers, subscribers, losses })
+        Ok(Self { nodes, requests, guests, replication, subscribers, losses })
     }
 
     /// Whether bytes of generations of other nodes are all that anybody needs of this agent.
@@ -147,14 +141,6 @@ impl Peers {
     /// The link does not work any more.
     pub(crate) fn progress(&mut self) -> io::Result<Vec<Event>> {
         self.nodes.progress(&mut &self.replication)
-    }
-
-    /// Tells all agents that have processes here, and `others`.
-    pub(crate) fn tell_nodes(&mut self, others: Vec<Peer>, message: &Message) {
-        for peer in self.guests.nodes().into_iter().chain(others).collect::<BTreeSet<Peer>>() {
-            // One that is gone needs not be told.
-            let _ = self.nodes.say(peer, message, Body::None);
-        }
     }
 
     /// Handles a message about replicas, or the answer to a request.
@@ -186,15 +172,34 @@ impl Peers {
                 let noted = Message::Subscribed { owner, series, number, credit, after };
                 return Ok(vec![Action::Say(peer, noted, Body::None)]);
             }
+            Message::Where(area) => {
+                let opens = self.replication.replicas.unconfirmed((peer, area));
+                if !opens.is_empty() {
+                    return self.confirmed(peer, &opens, map, pages);
+                }
+            }
             _ => {}
         }
         let mut host = Host { agents: &self.nodes, pages, requests: &self.requests };
-        match message {
-            Message::Offer(path, away) => {
-                self.replication.hear_offer(peer, (&path, away), map, &mut host)
-            }
-            message => self.replication.hear(peer, message, body, &mut host),
+        self.replication.hear(peer, message, body, &mut host)
+    }
+
+    /// The owner has named the nodes with the bytes that an early replica has: the opens with these
+    /// tickets, which have waited for that, go on.
+    fn confirmed(
+        &mut self,
+        peer: Peer,
+        opens: &[u64],
+        map: &[u8],
+        pages: &mut Pages,
+    ) -> io::Result<Vec<Action>> {
+        let mut actions = Vec::new();
+        for ticket in opens {
+            let away = self.requests.of(peer, *ticket).and_then(|kept| kept.opened);
+            let Some(away) = away else { continue };
+            actions.extend(self.opened(peer, (*ticket, away), map, pages)?);
         }
+        Ok(actions)
     }
 
     /// The owner has answered a request.
@@ -274,10 +279,18 @@ impl Peers {
             actions = self.replication.abandon(key);
         }
         let (nodes, replicas) = (&self.nodes, &mut self.replication.replicas);
-        let found = map.as_ref().filter(|_| !away.is_renewed() && !writes);
-        if let Err(error) = replicas.confirm(key, away.size, found, |peer| nodes.words(peer)) {
-            actions.push(Action::Refuse(peer, error));
-            return Ok(actions);
+        let none = Where::default();
+        let found = if away.is_renewed() || writes { Some(&none) } else { map.as_ref() };
+        match replicas.confirm(key, away.size, found, |peer| nodes.words(peer)) {
+            Ok(places) if places.is_empty() => {}
+            Ok(places) => {
+                actions.extend(replicas.wait_for_map(key, ticket, places));
+                return Ok(actions);
+            }
+            Err(error) => {
+                actions.push(Action::Refuse(peer, error));
+                return Ok(actions);
+            }
         }
         let spare = pages.file(replicas.expected(&kept.path, &away));
         if let Err(error) = replicas.make(key, &kept.path, &away, spare) {
@@ -291,7 +304,6 @@ impl Peers {
         }
         if let Some(replica) = replicas.get_mut(key) {
             map.into_iter().for_each(|map| _ = replica.incoming.sources.note(map));
-            replica.offered = false;
             if writes {
                 replica.is_written_by(kept.asked.process, away.keeps && kept.parts);
             }
@@ -304,7 +316,7 @@ impl Peers {
                 actions.push(Action::HandOver(ticket));
             } else {
                 replica.waits.waiting.push(ticket);
-                replica.want_all();
+                replica.incoming.pieces.want_all();
             }
         }
         replicas.note_habit(key);
@@ -323,23 +335,6 @@ impl Peers {
             self.nodes.forget_owner(to);
         }
         vec![Action::Serve(kept.asked)]
-    }
-
-    /// The request with this ticket fails.
-    pub(crate) fn fail(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
-        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
-        self.answer(kept.asked.link, reply)
-    }
-
-    /// The open with this ticket fails, which the owner counts.
-    pub(crate) fn withdraw(&mut self, ticket: u64, reply: Reply) -> Vec<Action> {
-        let Some(kept) = self.requests.take(ticket) else { return Vec::new() };
-        let mut actions = vec![Action::Reply(kept.asked.link, reply)];
-        if let Some(away) = kept.opened {
-            let request = Request::Withdraw(away.handle);
-            actions.push(Action::ask(kept.peer, 0, kept.asked.process, request));
-        }
-        actions
     }
 
     /// The generation of an open was given up before its program had a descriptor. A reader opens
@@ -383,9 +378,8 @@ impl Peers {
         self.requests.unopened(link).into_iter().map(cancel).collect()
     }
 
-    /// The connection with a node has ended: it sends, keeps and offers nothing any more.
+    /// The connection with a node has ended: it sends and keeps nothing any more.
     pub(crate) fn lose(&mut self, peer: Peer) {
-        self.offers.forget(peer);
         if let Some(words) = self.nodes.words(peer) {
             self.subscribers.forget_owner(&words);
         }

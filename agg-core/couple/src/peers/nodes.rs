@@ -5,7 +5,7 @@ use super::batches::{Batch, Parts};
 use super::directory::Directory;
 use super::{Agents, Instance, Message, Owner};
 use crate::place::Place;
-use crate::protocol::{Request, bad};
+use crate::protocol::bad;
 use crate::registry::Path;
 use aggio_config::settings::couple::CoupleLink;
 use aggio_link::tcp::{Tcp, own_address};
@@ -67,9 +67,8 @@ fn next_frame(waiting: &mut VecDeque<Outgoing>, said: &mut u64) -> Option<Frame>
         Outgoing::Frame(frame) => return Some(frame),
         Outgoing::Parts { tag, pushed, mut parts } => {
             let message = match parts.next()? {
-                Batch::Parts(body) => (Message::Parts(tag, pushed), Body::Bytes(body)),
-                Batch::Part(at, body) if pushed => (Message::Pushed(tag, at), body),
-                Batch::Part(at, body) => (Message::Kept(tag, at), body),
+                Batch::Parts(body) => (Message::Parts { tag, pushed }, Body::Bytes(body)),
+                Batch::Part(offset, body) => (Message::Part { tag, pushed, offset }, body),
             };
             waiting.push_front(Outgoing::Parts { tag, pushed, parts });
             message
@@ -257,23 +256,12 @@ impl Nodes {
         Ok((all.into_iter().flatten().collect(), ended))
     }
 
-    /// Whether this agent owns `path`.
-    pub(crate) fn owns(&self, path: &[u8]) -> bool {
-        self.directory.owns(path)
-    }
-
-    /// Whether another node owns the name of a request: it was the first to write it.
-    pub(crate) fn is_of_another(&self, request: &Request) -> bool {
-        let Some((path, _)) = request.name() else { return false };
-        let owner = if self.owns(path) { Ok(None) } else { self.directory.owner(path) };
-        matches!(owner, Ok(Some(Owner::There(_))))
-    }
-
-    /// Whether this node owns the name of a request of another node.
-    pub(crate) fn owns_name_of(&self, request: &Request) -> bool {
-        request.name().is_none_or(|(path, _)| {
-            self.owns(path) || self.directory.owner(path).is_ok_and(|o| o == Some(Owner::Here))
-        })
+    /// The agent that owns `path`, if that is known.
+    pub(crate) fn known_owner(&self, path: &[u8]) -> Option<Owner> {
+        match self.directory.owns(path) {
+            true => Some(Owner::Here),
+            false => self.directory.owner(path).ok().flatten(),
+        }
     }
 
     /// The connection with an agent; `None` if it has ended.

@@ -1,9 +1,9 @@
 //! Which bytes of a copy have come, and which are to come next.
 
-use super::runs::Runs;
 use super::{BODY, PIECE};
 use crate::protocol::bad;
 use aggio_base::Extent;
+use aggio_base::overlay::Overlay;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -36,8 +36,8 @@ pub(crate) struct Pieces {
     /// All are to come; those before this one were asked for.
     all: bool,
     next: u64,
-    /// Those that programs wanted.
-    wanted: Runs,
+    /// Those that programs wanted, as ranges of their numbers.
+    wanted: Overlay<()>,
     /// A program wants bytes that were not asked for.
     is_pressing: bool,
 }
@@ -46,7 +46,7 @@ impl Pieces {
     /// Those of a file of so many bytes; none is there.
     pub(crate) fn new(size: u64) -> Self {
         let left = size.div_ceil(UNIT);
-        let (first, then, wanted) = (VecDeque::new(), VecDeque::new(), Runs::default());
+        let (first, then, wanted) = (VecDeque::new(), VecDeque::new(), Overlay::default());
         let states = vec![State::Missing; usize::try_from(left).unwrap_or(0)];
         let (all, is_pressing) = (false, false);
         Self { size, states, left, open: 0, first, then, all, next: 0, wanted, is_pressing }
@@ -90,7 +90,10 @@ impl Pieces {
 
     /// A program reads these bytes.
     pub(crate) fn note_wanted(&mut self, extent: Extent) {
-        self.wanted.insert(self.of(extent));
+        let units = self.of(extent);
+        if !units.is_empty() {
+            self.wanted.join(Extent::between(units.start, units.end), ());
+        }
     }
 
     /// These bytes are to come behind those that programs want.
@@ -102,9 +105,9 @@ impl Pieces {
     }
 
     /// These units are expected to be wanted.
-    pub(crate) fn expect(&mut self, units: &Runs) {
+    pub(crate) fn expect(&mut self, units: &Overlay<()>) {
         let count = self.states.len() as u64;
-        self.first.extend(units.iter().map(|units| units.start..units.end.min(count)));
+        self.first.extend(units.iter().map(|(units, ())| units.offset..units.end().min(count)));
     }
 
     /// All are to come.
@@ -117,15 +120,15 @@ impl Pieces {
     }
 
     /// Those that programs wanted.
-    pub(crate) fn wanted(&self) -> &Runs {
+    pub(crate) fn wanted(&self) -> &Overlay<()> {
         &self.wanted
     }
 
     /// The bytes of these units.
-    pub(crate) fn bytes_of(&self, units: &Runs) -> Vec<Extent> {
-        let bytes = |units: Range<u64>| Extent::between(units.start * UNIT, units.end * UNIT);
+    pub(crate) fn bytes_of(&self, units: &Overlay<()>) -> Vec<Extent> {
+        let bytes = |units: Extent| Extent::between(units.offset * UNIT, units.end() * UNIT);
         let whole = Extent::new(0, self.size);
-        let all = units.iter().map(|units| bytes(units).intersect(whole));
+        let all = units.iter().map(|(units, ())| bytes(units).intersect(whole));
         all.filter(|extent| !extent.is_empty()).collect()
     }
 
@@ -258,9 +261,10 @@ mod tests {
     #[test]
     fn what_is_expected_comes_before_anybody_asks() {
         let mut pieces = Pieces::new(SIZE);
-        let mut expected = Runs::default();
+        let mut expected = Overlay::default();
         let last = SIZE / UNIT;
-        [2..3, last - 1..last + 2, 40_000..40_001].into_iter().for_each(|run| expected.insert(run));
+        let runs = [(2, 3), (last - 1, last + 2), (40_000, 40_001)];
+        runs.iter().for_each(|(start, end)| expected.join(Extent::between(*start, *end), ()));
         pieces.expect(&expected);
         let end = Extent::between((last - 1) * UNIT, SIZE);
         assert_eq!(asked(&mut pieces), [units(2, 1), end], "it is shorter than the one before");

@@ -1,14 +1,13 @@
 //! Replicas of generations that other nodes own.
 
 use super::mapped::Mapped;
-use super::runs::Runs;
-use super::twin::write_all;
 use super::{Away, Held, Key, Opens};
-use crate::areas::{Areas, Quiet};
+use crate::areas::{Areas, Quiet, set_time, write_all};
 use crate::client::Stat;
 use crate::registry::{Area, Path, Process, Series, series};
 use crate::spares::Spare;
-use aggio_base::os::{self};
+use aggio_base::os;
+use aggio_base::overlay::Overlay;
 use aggio_link::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -30,10 +29,8 @@ const DESCRIBED: usize = 64;
 /// Facts of the last file of a series.
 #[derive(Debug, Default)]
 struct Habit {
-    /// The units that programs have wanted.
-    wanted: Runs,
-    /// They wanted all.
-    whole: bool,
+    /// The units that programs have wanted, as ranges of their numbers.
+    wanted: Overlay<()>,
     /// Its bytes, if hardly any were holes.
     bytes: u64,
 }
@@ -41,7 +38,7 @@ struct Habit {
 /// All copies of an agent.
 #[derive(Debug)]
 pub(crate) struct Replicas {
-    areas: Areas,
+    pub(crate) areas: Areas,
     all: BTreeMap<Key, Replica>,
     pub(crate) opens: Opens,
     last: Area,
@@ -67,15 +64,6 @@ impl Replicas {
             copy.opens += 1;
         }
         handle
-    }
-
-    /// Bytes of memory that they have.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.areas.bytes()
-    }
-
-    pub(crate) fn events(&self) -> i32 {
-        self.areas.events()
     }
 
     pub(crate) fn are_idle(&self) -> bool {
@@ -173,7 +161,7 @@ impl Replicas {
             opens = copy.opens;
             self.give_up(key);
         }
-        let of_it = |copy: &Replica| copy.path == *path && copy.is_unused() && !copy.offered;
+        let of_it = |copy: &Replica| copy.path == *path && copy.is_unused() && !copy.early;
         let old: Vec<Key> = self.all.iter().filter(|(_, c)| of_it(c)).map(|(k, _)| *k).collect();
         for key in old {
             self.give_up(key);
@@ -208,7 +196,7 @@ impl Replicas {
         modified: (i64, i64),
         spare: Option<Spare>,
     ) -> io::Result<Stat> {
-        if self.all.get(&key).is_some_and(|copy| copy.early && copy.size != away.size) {
+        if self.all.get(&key).is_some_and(|copy| copy.is_unopened() && copy.size != away.size) {
             self.give_up(key);
         }
         if !self.all.contains_key(&key) {
@@ -232,12 +220,10 @@ impl Replicas {
     /// again, after bytes have come.
     pub(crate) fn keep_time(&self, key: Key) {
         let Some(copy) = self.all.get(&key) else { return };
-        if let Some((seconds, nanoseconds)) = copy.modified
+        if let Some(modified) = copy.modified
             && let Ok(file) = self.areas.open(copy.local, true, true, false)
         {
-            let time = libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds };
-            // SAFETY: the kernel reads the two times of the local array.
-            unsafe { libc::futimens(file.as_raw_fd(), [time; 2].as_ptr()) };
+            let _ = set_time(file.as_raw_fd(), modified);
         }
     }
 
@@ -270,9 +256,9 @@ impl Replicas {
         }
     }
 
-    /// Gives up offers of others than those that are still asked.
+    /// Gives up early copies of files of others than those that are still asked.
     pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>) {
-        let is_left = |key: &Key, copy: &Replica| copy.offered && !asked.contains(&key.0);
+        let is_left = |key: &Key, copy: &Replica| copy.is_unopened() && !asked.contains(&key.0);
         let left: Vec<Key> =
             self.all.iter().filter(|(key, copy)| is_left(key, copy)).map(|(key, _)| *key).collect();
         left.into_iter().for_each(|key| self.give_up(key));
@@ -326,23 +312,14 @@ impl Replicas {
 
     /// Notes the bytes that programs have wanted of a replica so far.
     pub(crate) fn note_habit(&mut self, key: Key) {
-        let Some(copy) = self.all.get(&key).filter(|copy| !copy.offered) else { return };
+        let Some(copy) = self.all.get(&key) else { return };
         let series = series(&copy.path);
         if self.habits.len() < HABITS || self.habits.contains_key(&series) {
-            let (habit, pieces) = (self.habits.entry(series).or_default(), &copy.incoming.pieces);
-            habit.whole = pieces.are_all_wanted();
-            if !pieces.wanted().is_empty() {
-                habit.wanted.clone_from(pieces.wanted());
+            let (habit, wanted) =
+                (self.habits.entry(series).or_default(), copy.incoming.pieces.wanted());
+            if !wanted.is_empty() {
+                habit.wanted.clone_from(wanted);
             }
-        }
-    }
-
-    /// A replica was made that nobody has opened: bytes that programs probably want are to come.
-    pub(crate) fn offered(&mut self, key: Key) {
-        let Some(copy) = self.all.get_mut(&key) else { return };
-        copy.offered = true;
-        if self.habits.get(&series(&copy.path)).is_some_and(|habit| habit.whole) {
-            copy.want_all();
         }
     }
 }

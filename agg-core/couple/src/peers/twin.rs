@@ -2,7 +2,8 @@
 //! written on the node since, byte by byte.
 
 use super::differences::Differences;
-use crate::areas::{data, read_all};
+use crate::areas::{data, read_all, write_all};
+use crate::fd::owned;
 use aggio_base::Extent;
 use aggio_base::keyed::digest;
 use aggio_base::os;
@@ -10,7 +11,7 @@ use aggio_base::overlay::Overlay;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Bytes that are compared at a time.
 pub(crate) const PIECE: u64 = super::PIECE;
@@ -56,14 +57,6 @@ fn joined(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
         }
     }
     all
-}
-
-pub(crate) fn write_all(fd: RawFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = os::pwrite(fd, bytes, offset)?;
-        (bytes, offset) = (&bytes[count..], offset + count as u64);
-    }
-    Ok(())
 }
 
 /// Lets a file have no fewer than `size` bytes. It may grow at the same time, and must not shrink.
@@ -118,9 +111,7 @@ impl Twin {
     /// The file of the twin, which is made if it is missing.
     fn file(&mut self) -> io::Result<RawFd> {
         if self.file.is_none() {
-            let fd = os::memory_file(c"aggio-twin")?;
-            // SAFETY: the descriptor is new and belongs to nobody else.
-            self.file = Some(unsafe { OwnedFd::from_raw_fd(fd) });
+            self.file = Some(owned(os::memory_file(c"aggio-twin")?));
         }
         Ok(self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd))
     }

@@ -1,6 +1,7 @@
 //! Owners of names, and agents that come and go.
 
 use super::*;
+use std::os::fd::AsRawFd;
 
 fn on(place: &Place, host: &str) -> Directory {
     let mut directory = Directory::new(place).unwrap();

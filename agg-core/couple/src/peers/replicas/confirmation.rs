@@ -3,7 +3,7 @@
 use super::Replicas;
 use crate::peers::Key;
 use crate::peers::mapped::Mapped;
-use crate::peers::{Away, Sources, Template, Where};
+use crate::peers::{Action, Away, Sources, Template, Where};
 use crate::registry::{Series, series};
 use crate::spares::Spare;
 use aggio_base::{Extent, os};
@@ -26,16 +26,14 @@ impl Replicas {
         let Template { path, size, mode, .. } = template;
         let away = Away { area: key.1, size: *size, mode: *mode, ..Away::default() };
         self.make(key, path, &away, spare)?;
-        if let Some(copy) = self.all.get_mut(&key) {
-            (copy.early, copy.offered) = (true, true);
-        }
+        self.all.get_mut(&key).into_iter().for_each(|copy| copy.early = true);
         Ok(())
     }
 
     /// The owner says that a generation of `size` bytes is complete, and where its bytes are. An
     /// early copy becomes a usual one if its bytes are from there; if not, it is given up.
-    /// `words` names the agents of nodes. Returns whether the copy was early and is a usual one
-    /// now.
+    /// `words` names the agents of nodes. Without `found` the owner has not said where they are:
+    /// returns the places to ask for.
     ///
     /// # Errors
     /// The system's.
@@ -45,20 +43,15 @@ impl Replicas {
         size: u64,
         found: Option<&Where>,
         words: impl Fn(Peer) -> Option<String>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Vec<Extent>> {
         let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.early) else {
-            return Ok(false);
-        };
-        found.into_iter().for_each(|found| _ = copy.incoming.sources.note(found.clone()));
-        let is_from = |(place, peer, report): (Extent, Peer, u64)| {
-            are_from(&copy.incoming.sources, key, (place, peer, report), words(peer))
+            return Ok(Vec::new());
         };
         // Bytes on their way are written to the mapping, which must not reach behind the file.
-        if size < copy.size || !copy.incoming.pushed.all().all(is_from) {
+        if size < copy.size {
             self.give_up(key);
-            return Ok(false);
+            return Ok(Vec::new());
         }
-        copy.early = false;
         if size > copy.size {
             copy.size = size;
             let file = self.areas.open(copy.local, true, true, false)?;
@@ -66,13 +59,54 @@ impl Replicas {
             copy.target = Some(Mapped::of(&file, true)?);
             copy.incoming.pieces.grow(size);
         }
-        Ok(true)
+        match found {
+            Some(found) => _ = copy.incoming.sources.note(found.clone()),
+            None => {
+                let places: Vec<_> = copy.incoming.pushed.all().map(|(place, ..)| place).collect();
+                copy.early = !places.is_empty();
+                return Ok(places);
+            }
+        }
+        let is_from = |(place, peer, report): (Extent, Peer, u64)| {
+            are_from(&copy.incoming.sources, key, (place, peer, report), words(peer))
+        };
+        copy.early = false;
+        if !copy.incoming.pushed.all().all(is_from) {
+            self.give_up(key);
+        }
+        Ok(Vec::new())
+    }
+
+    /// The open with this ticket waits until the owner has named the nodes with these places of an
+    /// early copy.
+    pub(crate) fn wait_for_map(
+        &mut self,
+        key: Key,
+        ticket: u64,
+        places: Vec<Extent>,
+    ) -> Option<Action> {
+        let copy = self.all.get_mut(&key)?;
+        let is_first = copy.is_unopened();
+        copy.waits.waiting.push(ticket);
+        if is_first {
+            copy.incoming.sources.want(places);
+        }
+        is_first.then_some(Action::Request(key))
+    }
+
+    /// The opens that wait for these nodes, which the owner has named.
+    pub(crate) fn unconfirmed(&mut self, key: Key) -> Vec<u64> {
+        let Some(copy) = self.all.get_mut(&key).filter(|copy| copy.early) else {
+            return Vec::new();
+        };
+        copy.incoming.sources.give_up();
+        std::mem::take(&mut copy.waits.waiting)
     }
 
     /// Gives up early copies of a series that are older than a generation that was opened.
     pub(crate) fn give_up_early(&mut self, (owner, area): Key, of: &Series) {
         let is_old = |key: &Key| key.0 == owner && key.1 < area;
-        let old = self.all.iter().filter(|(key, copy)| copy.early && is_old(key));
+        let old = self.all.iter().filter(|(key, copy)| copy.is_unopened() && is_old(key));
         let old = old.filter(|(_, copy)| series(&copy.path) == *of).map(|(key, _)| *key);
         old.collect::<Vec<_>>().into_iter().for_each(|key| self.give_up(key));
     }
@@ -80,7 +114,7 @@ impl Replicas {
     /// Copies of a series that no program has opened.
     pub(crate) fn unopened(&self, owner: Peer, of: &Series) -> u32 {
         let is_it = |key: &Key| key.0 == owner;
-        let all = self.all.iter().filter(|(key, copy)| copy.offered && is_it(key));
+        let all = self.all.iter().filter(|(key, copy)| copy.is_unopened() && is_it(key));
         all.filter(|(_, copy)| series(&copy.path) == *of).count().try_into().unwrap_or(u32::MAX)
     }
 

@@ -42,7 +42,7 @@ impl Wanting {
 /// The bytes of a replica that are to come.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub(super) pieces: Pieces,
+    pub(crate) pieces: Pieces,
     /// The nodes that have its bytes.
     pub(crate) sources: Sources,
     /// Bytes that other nodes send without a request.
@@ -84,7 +84,8 @@ impl Default for Writing {
 
 /// One replica.
 pub(crate) struct Replica {
-    pub(super) local: Area,
+    /// The number of its memory.
+    pub(crate) local: Area,
     pub(crate) path: Path,
     pub(super) size: u64,
     /// The memory that is filled, while it is.
@@ -96,16 +97,15 @@ pub(crate) struct Replica {
     pub(crate) opens: u32,
     /// It is to be cut to so many bytes when all have come.
     pub(super) cut: Option<u64>,
-    /// It is of no use when nobody has it open any more.
-    pub(super) gone: bool,
+    /// It lacks bytes of other nodes, or its owner has given it up: it is of no use when nobody has
+    /// it open any more.
+    pub(crate) gone: bool,
     /// It is to be written by programs of other nodes as well, when its bytes have come.
     pub(crate) shares: bool,
     /// Programs of other nodes write it as well.
     pub(crate) shared: Option<Shared>,
-    /// Nobody has opened it; its owner expects that somebody will.
-    pub(crate) offered: bool,
     /// Other nodes send its bytes, and its owner has not told yet that it is complete.
-    pub(super) early: bool,
+    pub(crate) early: bool,
     /// When the file was modified last, if a program has asked.
     pub(super) modified: Option<(i64, i64)>,
 }
@@ -135,7 +135,6 @@ impl Replica {
             gone: false,
             shares: false,
             shared: away.is_renewed().then(shared),
-            offered: false,
             early: false,
             modified: None,
         }
@@ -143,7 +142,7 @@ impl Replica {
 
     /// Whether it is of no use for an open that its owner has answered.
     pub(crate) fn is_outdated(&self, away: &Away) -> bool {
-        let is_old = self.is_gone() || !away.is_renewed();
+        let is_old = self.gone || !away.is_renewed();
         self.shared.is_some() && is_old && !self.can_be_renewed()
     }
 
@@ -288,19 +287,9 @@ impl Replica {
         Ok(waiting)
     }
 
-    /// The number of its memory.
-    pub(crate) fn local(&self) -> Area {
-        self.local
-    }
-
     /// Where bytes go that were asked for.
     pub(crate) fn room(&self, offset: u64, len: u64) -> Option<Span> {
         self.target.as_ref()?.span(offset, len)
-    }
-
-    /// Whether several nodes write it.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared.is_some()
     }
 
     /// Whether no program of this node has opened it for writing.
@@ -308,14 +297,9 @@ impl Replica {
         self.writing.granted == 0
     }
 
-    /// Whether the owner has not told yet that it is complete.
-    pub(crate) fn is_early(&self) -> bool {
-        self.early
-    }
-
-    /// Whether it lacks bytes of other nodes, or its owner has given it up.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    /// Whether it is early, and no program has opened it.
+    pub(super) fn is_unopened(&self) -> bool {
+        self.early && self.waits.waiting.is_empty()
     }
 
     /// Whether it is gone and no program has it open: nobody can change its memory any more.
@@ -366,35 +350,10 @@ impl Replica {
         }
     }
 
-    /// The ranges that are to be asked for now.
-    pub(crate) fn next(&mut self) -> Vec<Extent> {
-        self.incoming.pieces.ask_all()
-    }
-
-    /// All of it is to come.
-    pub(crate) fn want_all(&mut self) {
-        self.incoming.pieces.want_all();
-    }
-
     /// A program wants these bytes, which are not all there.
     pub(crate) fn want(&mut self, wanting: Wanting) {
         wanting.extents.iter().for_each(|extent| self.incoming.pieces.want(*extent));
         self.waits.wanting.push(wanting);
-    }
-
-    /// A program reads these bytes.
-    pub(crate) fn note_wanted(&mut self, extents: &[Extent]) {
-        extents.iter().for_each(|extent| self.incoming.pieces.note_wanted(*extent));
-    }
-
-    /// A program will want these bytes soon.
-    pub(crate) fn expect(&mut self, extent: Extent) {
-        self.incoming.pieces.want_later(extent);
-    }
-
-    /// Whether all these bytes are there.
-    pub(crate) fn has(&self, extents: &[Extent]) -> bool {
-        extents.iter().all(|extent| self.incoming.pieces.have(*extent))
     }
 
     /// These bytes do not come: the connections of programs that have waited for any of them.

@@ -70,7 +70,7 @@ impl Replication {
             Ok(held) => held,
             Err(reply) => return Action::Reply(link, reply),
         };
-        match self.replicas.get(held.key).is_some_and(Replica::is_shared) {
+        match self.replicas.get(held.key).is_some_and(|one| one.shared.is_some()) {
             true => Action::ask(held.key.0, link, process, Request::Records(held.theirs, told)),
             // It is a copy of a complete file.
             false => Action::Reply(link, Reply::Records(None)),
@@ -92,7 +92,7 @@ impl Replication {
 
     /// Asks the owner, after it has the bytes that were written here.
     pub(crate) fn push_and_ask(&mut self, key: Key, asked: Asked) -> Vec<Action> {
-        if !self.replicas.get(key).is_some_and(Replica::is_shared) {
+        if self.replicas.get(key).is_none_or(|one| one.shared.is_none()) {
             return vec![Action::Ask(key.0, asked)];
         }
         let link = asked.link;
@@ -192,7 +192,7 @@ impl Replication {
                 let report = Message::Keeps(key.1, self.keeps.report(key));
                 Action::Say(key.0, report, Body::Bytes(differences::places(&extents)))
             }
-            Then::Shared => Action::Say(key.0, Message::Shared(key.1), Body::None),
+            Then::Shared => Action::Say(key.0, Message::Acknowledged(key.1, false), Body::None),
             Then::Stored(granted) => Action::Stored(key, granted),
         }
     }
@@ -215,15 +215,13 @@ impl Replication {
         &mut self,
         peer: Peer,
         message: &Message,
-        body: &[u8],
     ) -> io::Result<Vec<Action>> {
         let (Message::Share(area)
         | Message::News(area)
         | Message::Gather(area, ..)
         | Message::Cut(area, _)
         | Message::Looked(area, _)
-        | Message::Same(area, _)
-        | Message::Data(area, _)) = *message
+        | Message::Same(area, _)) = *message
         else {
             return Err(io::Error::other("it is of no known kind"));
         };
@@ -232,7 +230,7 @@ impl Replication {
         match (message, found) {
             (Message::Share(_), _) => return Ok(self.share(key)),
             (Message::News(_), found) => {
-                let replica = found.map(|(replica, _)| replica).filter(|one| !one.is_gone());
+                let replica = found.map(|(replica, _)| replica).filter(|one| !one.gone);
                 let Some(shared) = replica.and_then(|one| one.shared.as_mut()) else {
                     return Ok(Vec::new());
                 };
@@ -242,20 +240,21 @@ impl Replication {
             (Message::Gather(_, head, from), found) => {
                 let Some(shared) = found.and_then(|(replica, _)| replica.shared.as_mut()) else {
                     // All was sent.
-                    return Ok(vec![Action::Say(peer, Message::Shared(area), Body::None)]);
+                    return Ok(vec![Action::Say(
+                        peer,
+                        Message::Acknowledged(area, false),
+                        Body::None,
+                    )]);
                 };
                 shared.push_news(News { head: *head, from: *from }, Then::Shared);
             }
             (Message::Cut(_, size), found) => {
                 found.map_or(Ok(()), |(replica, areas)| replica.cut(*size, areas))?;
-                return Ok(vec![Action::Say(peer, Message::IsCut(area), Body::None)]);
+                return Ok(vec![Action::Say(peer, Message::Acknowledged(area, true), Body::None)]);
             }
             (Message::Looked(_, size), Some((replica, areas))) => replica.looked(*size, areas)?,
             (Message::Same(_, offset), Some((replica, areas))) => {
                 replica.put((*offset, None), areas)?;
-            }
-            (Message::Data(_, offset), Some((replica, areas))) => {
-                replica.put((*offset, Some(body)), areas)?;
             }
             _ => {}
         }
@@ -270,7 +269,7 @@ impl Replication {
             return Vec::new();
         }
         if !self.replicas.share(key) {
-            return vec![Action::Say(key.0, Message::Shared(key.1), Body::None)];
+            return vec![Action::Say(key.0, Message::Acknowledged(key.1, false), Body::None)];
         }
         let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
         let Some(shared) = shared else { return vec![Action::Work(key)] };

@@ -23,7 +23,7 @@ impl Replication {
             actions.extend(shares.then_some(Action::Share(key)));
             return actions;
         }
-        let wanted = replica.next();
+        let wanted = replica.incoming.pieces.ask_all();
         replica.incoming.sources.want(wanted);
         self.request(key, agents)
     }
@@ -59,7 +59,7 @@ impl Replication {
             }
         }
         if let (Some(owner), Some(replica)) = (agents.words(key.0), self.replicas.get(key)) {
-            let target = Target::Replica(key, replica.local());
+            let target = Target::Replica(key, replica.local);
             actions.extend(self.takes.request(target, &owner, asked, &rest));
         }
         if !here.is_empty() {
@@ -146,6 +146,23 @@ impl Replication {
         if there.is_empty() { Ok(Vec::new()) } else { self.filled(key, &there) }
     }
 
+    /// A part has come that was requested by a tag, or announced by it if that is `pushed`.
+    ///
+    /// # Errors
+    /// It was not.
+    pub(super) fn hear_part(
+        &mut self,
+        peer: Peer,
+        (tag, pushed): (u64, bool),
+        offset: u64,
+        body: &Received,
+    ) -> io::Result<Vec<Action>> {
+        match pushed {
+            true => self.hear_pushed(peer, (tag, offset), body),
+            false => self.hear_kept(peer, (tag, offset), body),
+        }
+    }
+
     /// Several parts have come that were requested by a tag, or announced by it.
     ///
     /// # Errors
@@ -153,17 +170,13 @@ impl Replication {
     pub(super) fn hear_parts(
         &mut self,
         peer: Peer,
-        (tag, pushed): (u64, bool),
+        tag: (u64, bool),
         body: &Received,
     ) -> io::Result<Vec<Action>> {
         let (mut actions, mut fetches) = (Vec::new(), BTreeSet::new());
         for (offset, bytes) in differences::parts(super::bytes(body))? {
             let part = Received::Bytes(bytes.to_vec());
-            let follow = match pushed {
-                true => self.hear_pushed(peer, tag, offset, &part)?,
-                false => self.hear_kept(peer, (tag, offset), &part)?,
-            };
-            for action in follow {
+            for action in self.hear_part(peer, tag, offset, &part)? {
                 match action {
                     // Once for all parts.
                     Action::Fetch(key) => _ = fetches.insert(key),
@@ -227,12 +240,13 @@ impl Replication {
             shared.fetch(missing, link);
             return vec![Action::Wait(link), Action::Work(key)];
         }
-        replica.note_wanted(&extents);
-        if replica.is_whole() {
+        let pieces = &mut replica.incoming.pieces;
+        extents.iter().for_each(|extent| pieces.note_wanted(*extent));
+        if pieces.are_all_there() {
             return vec![Action::Reply(link, Reply::Whole)];
         }
-        replica.expect(Extent::new(extents.last().map_or(0, |last| last.end()), ahead));
-        if replica.has(&extents) {
+        pieces.want_later(Extent::new(extents.last().map_or(0, |last| last.end()), ahead));
+        if extents.iter().all(|extent| pieces.have(*extent)) {
             return vec![Action::Reply(link, Reply::Done), Action::Fetch(key)];
         }
         replica.want(Wanting::new(link, extents));

@@ -68,7 +68,7 @@ pub(crate) struct Replication {
 impl Places for &Replication {
     fn place(&mut self, peer: Peer, head: &[u8], len: u64) -> Option<Span> {
         match Message::decode(head).ok()? {
-            Message::Kept(tag, offset) => {
+            Message::Part { tag, pushed: false, offset } => {
                 match self.takes.target(tag, peer, Extent::new(offset, len))? {
                     Target::Replica(key, local) => {
                         self.replicas.made(key, local)?.room(offset, len)
@@ -76,7 +76,7 @@ impl Places for &Replication {
                     Target::Own(_) => None,
                 }
             }
-            Message::Pushed(tag, offset) => {
+            Message::Part { tag, pushed: true, offset } => {
                 let announced = self.subscriptions.target(peer, tag)?;
                 let replica = self.replicas.made(announced.key, announced.local)?;
                 let is_coming = replica.incoming.pushed.is_coming(Extent::new(offset, len), peer);
@@ -120,9 +120,11 @@ impl Replication {
                 actions.push(Action::Request((peer, area)));
                 Ok(actions)
             }
-            Message::Kept(tag, offset) => self.hear_kept(peer, (tag, offset), body),
+            Message::Part { tag, pushed, offset } => {
+                self.hear_part(peer, (tag, pushed), offset, body)
+            }
             Message::NotKept(tag) => Ok(vec![Action::Lost(tag, peer, gone(&agents.host(peer)))]),
-            Message::Rest(area, offset, len) => {
+            Message::Data(area, offset, len) => {
                 let (key, range) = ((peer, area), Extent::new(offset, len));
                 let bytes = self.keeps.complete(key, range, bytes(body))?;
                 let found = self.replicas.with_memory(key);
@@ -146,9 +148,8 @@ impl Replication {
                 let accepted = self.hear_push(&route, (number, area), by, host);
                 Ok(self.ask_unpromised(&route, (!accepted).then_some(area), agents))
             }
-            Message::Pushed(tag, offset) => self.hear_pushed(peer, tag, offset, body),
-            Message::Parts(tag, pushed) => self.hear_parts(peer, (tag, pushed), body),
-            message => self.hear_exchange(peer, &message, bytes(body)),
+            Message::Parts { tag, pushed } => self.hear_parts(peer, (tag, pushed), body),
+            message => self.hear_exchange(peer, &message),
         }
     }
 
@@ -160,7 +161,7 @@ impl Replication {
             let error = io::Error::other("its owner has given the generation up");
             actions.extend(replica.lose(&lost, &error));
         }
-        let unread = self.replicas.get(key).filter(|replica| replica.offered);
+        let unread = self.replicas.get(key).filter(|replica| replica.early);
         if let Some(series) = unread.map(|replica| series(&replica.path)) {
             // If no program has opened it, none will open the next ones.
             actions.extend(self.end_subscriptions(key.0, Some(&series), agents));

@@ -3,10 +3,10 @@
 
 use super::{
     Action, Agents, Area, Body, Extent, Host, Key, Message, Peer, Received, Replication, Target,
-    Where, bad, differences, len,
+    bad, differences, len,
 };
-use crate::peers::{Announced, Away, LEAST, PLACES, Route, Template, agree};
-use crate::registry::{Path, Series, series};
+use crate::peers::{Announced, LEAST, PLACES, Route, Template, agree};
+use crate::registry::{Series, series};
 use crate::spares::has_room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -75,52 +75,13 @@ impl Replication {
         routes.iter().flat_map(end).collect()
     }
 
-    /// Gives up offers of owners that no process of this node asks any more.
+    /// Gives up early replicas and subscriptions of owners that no process of this node asks any
+    /// more.
     pub(crate) fn decline(&mut self, asked: &BTreeSet<Peer>, agents: &dyn Agents) -> Vec<Action> {
         self.replicas.decline(asked);
         let mut owners = self.subscriptions.owners();
         owners.retain(|owner| !asked.contains(owner));
         owners.into_iter().flat_map(|owner| self.end_subscriptions(owner, None, agents)).collect()
-    }
-
-    /// The owner of a series has a complete generation that programs of this node will open.
-    ///
-    /// # Errors
-    /// It is none that can be fetched.
-    pub(crate) fn hear_offer(
-        &mut self,
-        peer: Peer,
-        (path, away): (&Path, Away),
-        map: &[u8],
-        host: &mut Host<'_>,
-    ) -> io::Result<Vec<Action>> {
-        let map = if map.is_empty() { None } else { Some(Where::decode(map)?) };
-        let key = (peer, away.area);
-        if away.is_renewed() || away.size == 0 {
-            return Err(bad("an offer of what is not complete"));
-        }
-        if self.replicas.confirm(key, away.size, map.as_ref(), |peer| host.agents.words(peer))? {
-            self.replicas.offered(key);
-            return Ok(vec![Action::Fetch(key)]);
-        }
-        if self.replicas.get(key).is_some()
-            || !host.requests.has_joined(peer)
-            || !has_room(away.size)
-        {
-            return Ok(Vec::new());
-        }
-        let spare = host.pages.file(away.size);
-        // Without memory it is fetched when it is opened, if it can be then.
-        if self.replicas.make(key, path, &away, spare).is_err() {
-            return Ok(Vec::new());
-        }
-        self.replicas.offered(key);
-        let replica = self.replicas.get_mut(key);
-        replica
-            .into_iter()
-            .zip(map)
-            .for_each(|(replica, map)| _ = replica.incoming.sources.note(map));
-        Ok(vec![Action::Fetch(key)])
     }
 
     /// A node announces bytes of a generation by a tag, or that it sends none. Returns whether they
@@ -144,12 +105,12 @@ impl Replication {
         // A replica that programs of this node write has their bytes.
         let is_usual = replica.shared.is_none()
             && replica.is_only_read()
-            && (replica.is_early() || agree(&replica.incoming.sources, key, by, words));
+            && (replica.early || agree(&replica.incoming.sources, key, by, words));
         if !is_usual || !replica.incoming.pushed.begin(route.0, report, &places) {
             return false;
         }
         let left = places.iter().map(|place| place.len).sum();
-        let announced = Announced { key, local: replica.local(), left };
+        let announced = Announced { key, local: replica.local, left };
         self.subscriptions.expect(route.0, tag, announced);
         true
     }
@@ -173,8 +134,7 @@ impl Replication {
     pub(super) fn hear_pushed(
         &mut self,
         peer: Peer,
-        tag: u64,
-        offset: u64,
+        (tag, offset): (u64, u64),
         body: &Received,
     ) -> io::Result<Vec<Action>> {
         let none = Ok(Vec::new());

@@ -165,7 +165,13 @@ fn push(all: &mut Replication) -> Vec<u8> {
     let push = Message::Push { owner, series, number, area: KEY.1, report: 0, tag: 4 };
     all.hear(OTHER, push, &Received::None, &mut host).unwrap();
     let bytes = Received::Bytes(vec![8; PIECE_OF_FILE as usize]);
-    all.hear(OTHER, Message::Pushed(4, PIECE_OF_FILE), &bytes, &mut host).unwrap();
+    all.hear(
+        OTHER,
+        Message::Part { tag: 4, pushed: true, offset: PIECE_OF_FILE },
+        &bytes,
+        &mut host,
+    )
+    .unwrap();
     let file = std::fs::File::from(all.replicas.open(KEY, (true, false, false)).unwrap());
     let mut found = vec![0; 3];
     file.read_exact_at(&mut found, PIECE_OF_FILE).unwrap();

@@ -15,8 +15,7 @@ const SIZE: u64 = 64;
 const NODES: usize = 3;
 
 fn file() -> OwnedFd {
-    // SAFETY: the descriptor is new and belongs to nobody else.
-    unsafe { OwnedFd::from_raw_fd(os::memory_file(c"test").unwrap()) }
+    owned(os::memory_file(c"test").unwrap())
 }
 
 fn contents(file: &OwnedFd) -> Vec<u8> {
@@ -111,7 +110,8 @@ impl Model {
                 // Its owner answers at once: the body is the question.
                 Step::Ask(asked) => {
                     let Request::Resize(_, size) = asked.request else { panic!() };
-                    one.up.push_back((Message::IsCut(AREA), size.to_le_bytes().to_vec()));
+                    let message = Message::Acknowledged(AREA, true);
+                    one.up.push_back((message, size.to_le_bytes().to_vec()));
                 }
             }
         }
@@ -135,11 +135,11 @@ impl Model {
                 read_all(owner, &mut bytes, offset).unwrap();
                 match mark(&bytes) == wanted {
                     true => (Message::Same(area, offset), Vec::new()),
-                    false => (Message::Data(area, offset), bytes),
+                    false => (Message::Data(area, offset, len), bytes),
                 }
             }
-            Message::IsCut(_) if body.is_empty() => return self.hosted.is_cut(peer),
-            Message::IsCut(_) => {
+            Message::Acknowledged(..) if body.is_empty() => return self.hosted.is_cut(peer),
+            Message::Acknowledged(..) => {
                 let size = u64::from_le_bytes(body.try_into().unwrap());
                 return self.owner_cuts(node, size);
             }
@@ -168,11 +168,11 @@ impl Model {
                 }
             }
             Message::Same(_, offset) => one.shared.renewed((offset, None), open).unwrap(),
-            Message::Data(_, offset) => one.shared.renewed((offset, Some(&body)), open).unwrap(),
+            Message::Data(_, offset, _) => one.shared.renewed((offset, Some(&body)), open).unwrap(),
             Message::Cut(_, size) => {
                 os::ftruncate(copy, size).unwrap();
                 one.shared.cut(size).unwrap();
-                one.up.push_back((Message::IsCut(AREA), Vec::new()));
+                one.up.push_back((Message::Acknowledged(AREA, true), Vec::new()));
             }
             other => panic!("{other:?}"),
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// # Errors
 /// The system refuses to tell.
-pub(super) fn poll<T>(
+pub(crate) fn poll<T>(
     sources: impl Iterator<Item = (T, RawFd)>,
     timeout: Option<Duration>,
 ) -> io::Result<Vec<T>> {
