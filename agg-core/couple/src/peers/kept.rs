@@ -38,11 +38,14 @@ struct Kept {
 pub(crate) struct Keeps(BTreeMap<Key, Kept>);
 
 impl Keeps {
-    /// Keeps these bytes of a file.
+    /// Keeps these bytes of a file. If there are none, the owner has nothing to release.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn keep(&mut self, key: Key, fd: OwnedFd, extents: &[Extent]) -> io::Result<()> {
+        if extents.is_empty() {
+            return Ok(());
+        }
         let inode = os::fstat(fd.as_raw_fd())?.st_ino;
         let kept = self.0.entry(key).or_default();
         if kept.files.last().is_none_or(|last| last.inode != inode) {
@@ -215,6 +218,13 @@ mod tests {
             Body::None => Vec::new(),
         };
         Some(parts.into_iter().flat_map(|(_, body)| bytes(body)).collect())
+    }
+
+    #[test]
+    fn of_a_file_without_bytes_nothing_is_kept() {
+        let mut keeps = Keeps::default();
+        keeps.keep((Peer(1), 7), file(b""), &[]).unwrap();
+        assert!(keeps.is_empty());
     }
 
     #[test]
