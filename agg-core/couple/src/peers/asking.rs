@@ -203,8 +203,8 @@ impl Peers {
             Action::MovedKept(key, result) => return vec![all.keeps.have_moved(key, result)],
             Action::Forget(tags) => tags.into_iter().for_each(|tag| _ = all.takes.fail(tag)),
             Action::Freed(area) => {
-                let offered = self.offers.free(area);
-                self.tell_nodes(offered, &Message::Free(area));
+                self.offers.free(area);
+                self.tell_nodes(&Message::Free(area));
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use crate::registry::Process;
 use aggio_link::Peer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 
 /// All such processes, and their requests without an answer.
@@ -45,11 +45,6 @@ impl Guests {
     /// The numbers of the processes of a node.
     pub(crate) fn of(&self, peer: Peer) -> Vec<u64> {
         self.all.keys().filter(|(of, _)| *of == peer).map(|(_, number)| *number).collect()
-    }
-
-    /// The nodes with such processes.
-    pub(crate) fn nodes(&self) -> BTreeSet<Peer> {
-        self.all.keys().map(|(peer, _)| *peer).collect()
     }
 
     /// A request without a connection comes; `link` stands for one.

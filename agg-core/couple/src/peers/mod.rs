@@ -149,9 +149,11 @@ impl Peers {
         self.nodes.progress(&mut &self.replication)
     }
 
-    /// Tells all agents that have processes here, and `others`.
-    pub(crate) fn tell_nodes(&mut self, others: Vec<Peer>, message: &Message) {
-        for peer in self.guests.nodes().into_iter().chain(others).collect::<BTreeSet<Peer>>() {
+    /// Tells all agents that have asked this one for anything: each may have a copy, also if the
+    /// processes have ended that read it.
+    pub(crate) fn tell_nodes(&mut self, message: &Message) {
+        let callers: Vec<Peer> = self.nodes.callers().collect();
+        for peer in callers {
             // One that is gone needs not be told.
             let _ = self.nodes.say(peer, message, Body::None);
         }

@@ -322,6 +322,11 @@ impl Nodes {
         self.callers.get(&peer)
     }
 
+    /// The agents that have connected and named themselves.
+    pub(crate) fn callers(&self) -> impl Iterator<Item = Peer> {
+        self.callers.keys().copied()
+    }
+
     /// Makes another agent the owner of a name of this one.
     ///
     /// # Errors

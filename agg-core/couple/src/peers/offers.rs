@@ -37,18 +37,13 @@ impl Offers {
         told.collect()
     }
 
-    /// A generation is given up: the nodes that it was offered to and that have not opened it. They
-    /// do not read the series any more, as far as one can see.
-    pub(crate) fn free(&mut self, area: Area) -> Vec<Peer> {
-        let mut told = Vec::new();
+    /// A generation is given up. Nodes that it was offered to and that have not opened it do not
+    /// read the series any more, as far as one can see.
+    pub(crate) fn free(&mut self, area: Area) {
         for readers in self.readers.values_mut() {
-            let was_offered = readers.iter().filter(|(_, unopened)| unopened.contains(&area));
-            let peers: Vec<Peer> = was_offered.map(|(peer, _)| *peer).collect();
-            peers.iter().for_each(|peer| _ = readers.remove(peer));
-            told.extend(peers);
+            readers.retain(|_, unopened| !unopened.contains(&area));
         }
         self.readers.retain(|_, readers| !readers.is_empty());
-        told
     }
 
     /// No process of this node is interested in anything any more.
@@ -87,10 +82,9 @@ mod tests {
         }
         assert_eq!(offers.complete(&series, 2), [NODE, OTHER]);
         offers.opened(series.clone(), NODE, 2);
-        assert_eq!(offers.free(2), [OTHER]);
+        offers.free(2);
         assert_eq!(offers.complete(&series, 3), [NODE]);
         offers.forget(NODE);
         assert_eq!(offers.complete(&series, 4), []);
-        assert_eq!(offers.free(3), []);
     }
 }
