@@ -94,11 +94,16 @@ impl Keeps {
     }
 
     /// The bytes of a range of a file that programs of this node write: the owner has sent those
-    /// that this node does not keep.
+    /// that this node does not keep. Also the extents of those that it keeps.
     ///
     /// # Errors
     /// `InvalidData` if the body is malformed, or bytes are missing; the system's.
-    pub(crate) fn complete(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn complete(
+        &mut self,
+        key: Key,
+        range: Extent,
+        body: &[u8],
+    ) -> io::Result<(Vec<u8>, Vec<Extent>)> {
         let sent = parts(body)?;
         let mut bytes = vec![0; usize::try_from(range.len.min(PIECE)).unwrap_or(0)];
         let mut put = |offset: u64, part: &[u8]| {
@@ -111,15 +116,16 @@ impl Keeps {
         }
         let there: Vec<Extent> =
             sent.iter().map(|(at, part)| Extent::new(*at, part.len() as u64)).collect();
-        for gap in gaps(range, &there) {
-            let kept = self.bytes(key, gap, true)?;
+        let own = gaps(range, &there);
+        for gap in &own {
+            let kept = self.bytes(key, *gap, true)?;
             for (offset, part) in kept.ok_or_else(|| bad("a part is nowhere"))? {
                 if let Body::Bytes(part) = part {
                     put(offset, &part)?;
                 }
             }
         }
-        Ok(bytes)
+        Ok((bytes, own))
     }
 
     /// The files in memory with bytes of a generation, by their inodes.
