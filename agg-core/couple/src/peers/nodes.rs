@@ -96,6 +96,14 @@ impl Nodes {
             CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
             CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
         };
+        Self::with(place, kind, link)
+    }
+
+    /// The same with a link that listens.
+    ///
+    /// # Errors
+    /// The directory is not the user's alone; the system's.
+    pub(crate) fn with(place: &Place, kind: CoupleLink, link: Box<dyn Link>) -> io::Result<Self> {
         let directory = Directory::new(place)?;
         directory.publish(&format!("{} {}", kind.name(), link.address()))?;
         directory.sweep()?;
