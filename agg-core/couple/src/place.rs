@@ -43,6 +43,12 @@ impl Place {
         Ok(Self { directory, path: path.into(), host: host_name() })
     }
 
+    /// The same directory, as a node of this name sees it.
+    #[cfg(test)]
+    pub(crate) fn on_host(self, host: &str) -> Self {
+        Self { host: host.into(), ..self }
+    }
+
     /// Its name.
     pub fn path(&self) -> &Path {
         &self.path

@@ -183,6 +183,7 @@ impl Generations {
         let gone = || io::Error::from_raw_os_error(libc::ESTALE);
         let open = self.registry.opens.get(&handle).copied().ok_or_else(gone)?;
         let facts = os::fstat(fd)?;
+        let (is_written, sends_all) = self.is_written(open.area, peer);
         if open.write {
             self.grant(peer, open.area)?;
         }
@@ -191,13 +192,26 @@ impl Generations {
             self.registry.files.generations.is_shared(open.area),
             self.registry.files.is_early(open.area),
         );
-        let keeps = open.write && open.tells && !early && !self.must_be_here(open.area);
+        let names = open.write && open.tells && !sends_all;
+        let keeps = names && !early && !self.must_be_here(open.area);
         if keeps || early && open.write {
             // It sends differences from the beginning, or names the extents that it keeps.
             self.hosted.host(open.area).shared = true;
         }
-        let shared = shared || keeps;
+        // A node that has a copy of one kind keeps that until it has sent what it wrote.
+        let is_shared = || self.hosted.get(open.area).is_some_and(|one| one.shared);
+        let shared = shared || keeps || is_written && is_shared();
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })
+    }
+
+    /// Whether a generation is being written, and whether the node of `peer` alone does that and
+    /// will send all of it.
+    fn is_written(&self, area: Area, peer: Peer) -> (bool, bool) {
+        let generation = self.registry.files.generations.get(&area);
+        let is_written = generation.is_some_and(|one| one.state == State::Writing);
+        let hosted = self.hosted.get(area);
+        let sends_all = hosted.is_some_and(|one| one.writers.has(peer) && !one.shared);
+        (is_written, is_written && sends_all)
     }
 
     /// The bytes of places, which this node has.

@@ -52,7 +52,8 @@ impl Supply<'_> {
         if places.is_empty() || places.iter().any(is_too_much) {
             return Err(bad("it wants too much at a time, or nothing"));
         }
-        let found = self.kept_bytes((owner, area), &places);
+        let for_owner = self.peers.nodes.known(owner) == Some(peer);
+        let found = self.kept_bytes((owner, area), &places, for_owner);
         let Some(parts) = found else {
             return self.peers.nodes.say(peer, &Message::NotKept(tag), Body::None);
         };
@@ -60,16 +61,18 @@ impl Supply<'_> {
         Ok(())
     }
 
-    /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.
+    /// The bytes of places that this node keeps for an owner, or owns, and that the owner gets or
+    /// others; `None` if it lacks some.
     fn kept_bytes(
         &mut self,
         (owner, area): (&str, u64),
         places: &[Extent],
+        for_owner: bool,
     ) -> Option<Vec<(u64, Body)>> {
         let Supply { own, peers } = self;
         let found = match peers.nodes.known(owner) {
             _ if owner == peers.nodes.own() => own.parts(area, places).map(Some),
-            Some(of) => peers.replication.kept_parts((of, area), places),
+            Some(of) => peers.replication.kept_parts((of, area), places, for_owner),
             None => Ok(None),
         };
         found.unwrap_or_else(|error| {
@@ -105,7 +108,7 @@ impl Supply<'_> {
                 true => self.own.has_places(part.area, &subscription.places),
                 false => !part.is_open || bytes <= COPIED,
             };
-            let found = is_ready.then(|| self.kept_bytes((&part.owner, part.area), &pieces));
+            let found = is_ready.then(|| self.kept_bytes((&part.owner, part.area), &pieces, false));
             let parts = found.flatten();
             let numbers = &mut self.own.registry.numbers;
             let tag = if parts.is_some() { numbers.next() } else { 0 };

@@ -131,9 +131,7 @@ impl Lifecycle {
         for holder in holders {
             self.say(holder.peer, Message::Released(holder.area));
         }
-        for node in self.own.registry.processes.nodes() {
-            self.say(Peer(node), Message::Free(area));
-        }
+        self.actions.push(Action::Freed(area));
         if let Some(mut pull) = pull {
             pull.fail("the generation was given up".into());
             self.finish_pull(area, pull.end());

@@ -38,13 +38,15 @@ mod multi_writer_tests;
 #[cfg(test)]
 mod pushes_tests;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod step_tests;
 #[cfg(test)]
 mod survive_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::peers::Peers;
+use crate::peers::{Nodes, Peers};
 use crate::place::Place;
 use crate::poll::poll;
 use aggio_config::settings::couple::CoupleLink;
@@ -94,14 +96,22 @@ impl Agent {
     /// The directory is not the user's alone; the system has no memory files or no local sockets,
     /// or not this link.
     pub fn new(path: &str, link: CoupleLink) -> io::Result<Option<Self>> {
-        let place = Place::open(path)?;
+        Self::at(|| Place::open(path), |place| Nodes::new(place, link))
+    }
+
+    /// The agent of a directory, which reaches others by `nodes`.
+    fn at(
+        open: impl Fn() -> io::Result<Place>,
+        nodes: impl FnOnce(&Place) -> io::Result<Nodes>,
+    ) -> io::Result<Option<Self>> {
+        let place = open()?;
         let Some(lock) = place.lock("lock")? else { return Ok(None) };
         place.remove("sock");
         let links = Links::new(&place.file("sock"))?;
         let socket_watch = SocketWatch::new(place, lock)?;
         let place = socket_watch.place();
-        let peers = if place.is_own() { None } else { Some(Peers::new(place, fresh(), link)?) };
-        let owner = Owner::new(Place::open(path)?, fresh())?;
+        let peers = if place.is_own() { None } else { Some(Peers::new(nodes(place)?, fresh())?) };
+        let owner = Owner::new(open()?, fresh())?;
         let lifetime = Lifetime::begin(socket_watch);
         Ok(Some(Self { links, owner, peers, catches_up: false, acts: false, lifetime }))
     }
@@ -115,7 +125,8 @@ impl Agent {
         // SAFETY: the disposition of one signal changes; no handler is installed.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         while !self.is_done() {
-            self.turn()?;
+            let timeout = self.until_next();
+            self.turn(timeout)?;
         }
         if let Some(peers) = &self.peers {
             peers.nodes.directory.withdraw();
@@ -125,8 +136,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for the next event, and serves it.
-    fn turn(&mut self) -> io::Result<()> {
+    /// Waits for the next event, so long at most, and serves it.
+    fn turn(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let (listener, life) = (self.links.events(), &self.owner.life);
         let mut sources = vec![(Source::Areas, life.own.memory.areas.events())];
         sources.push((Source::Storage, life.storage.events()));
@@ -140,7 +151,6 @@ impl Agent {
             .iter()
             .flat_map(|all| [all.nodes.descriptor(), all.replication.replicas.areas.events()]);
         sources.extend(others.into_iter().chain(peers).map(|fd| (Source::Other, fd)));
-        let timeout = self.until_next().map(|left| left + Duration::from_millis(1));
         let happened = match poll(sources.into_iter(), timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             happened => happened?,
@@ -180,7 +190,8 @@ impl Agent {
         let next = [self.owner.next(), end, look, self.links.next()].into_iter().flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         let peers = self.peers.as_ref().and_then(|peers| peers.nodes.timeout());
-        next.into_iter().chain(peers).min()
+        let next = next.into_iter().chain(peers).min();
+        next.map(|left| left + Duration::from_millis(1))
     }
 }
 

@@ -212,3 +212,27 @@ fn opens_of_a_node_are_counted_one_by_one_whatever_it_still_has_of_them() {
     scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
     assert!(matches!(scene.agent.owner.life.own.registry.open(2, &ask(false)), Answer::Opened(_)));
 }
+
+#[test]
+fn a_node_has_one_kind_of_copy_as_long_as_it_writes_whether_or_not_programs_name_their_bytes() {
+    for first in [true, false] {
+        let mut scene = Scene::with(&[]);
+        let own = &mut scene.agent.owner.life.own;
+        own.registry.join(REMOTE, Who { job: 1, ranks: 2, family: 1, label: String::new() });
+        own.registry.processes.lives_on(REMOTE, PEER.0);
+        let mut lend = |tells| {
+            let ask = Ask { tells, ..ask(true) };
+            let Answer::Opened(opening) = scene.agent.owner.life.own.registry.open(REMOTE, &ask)
+            else {
+                panic!()
+            };
+            scene.agent.settle();
+            let own = &mut scene.agent.owner.life.own;
+            let fd = own.memory.areas.open(opening.area, true, true, false).unwrap();
+            own.lend(PEER, opening.handle, 1, std::os::fd::AsRawFd::as_raw_fd(&fd)).unwrap()
+        };
+        let both = [first, !first].map(&mut lend);
+        assert_eq!(both.map(|away| away.shared), [first; 2]);
+        assert_eq!(both.map(|away| away.keeps), [first, false]);
+    }
+}

@@ -43,6 +43,8 @@ pub(crate) enum Action {
     Forget(Vec<u64>),
     /// A generation of this node is complete.
     Complete(Area),
+    /// A generation of this node was given up.
+    Freed(Area),
     /// The open with this ticket gets a descriptor of the replica.
     HandOver(u64),
     /// A program gets its handle, and the descriptor if there is one.

@@ -219,6 +219,7 @@ impl Peers {
             Action::Lost(tag, peer, text) => return all.hear_lost(tag, peer, text),
             Action::MovedKept(key, result) => return vec![all.keeps.have_moved(key, result)],
             Action::Forget(tags) => tags.into_iter().for_each(|tag| _ = all.takes.fail(tag)),
+            Action::Freed(area) => self.nodes.tell_callers(&Message::Free(area)),
             _ => {}
         }
         Vec::new()

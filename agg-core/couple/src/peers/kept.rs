@@ -38,11 +38,14 @@ struct Kept {
 pub(crate) struct Keeps(BTreeMap<Key, Kept>);
 
 impl Keeps {
-    /// Keeps these bytes of a file.
+    /// Keeps these bytes of a file. If there are none, the owner has nothing to release.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn keep(&mut self, key: Key, fd: OwnedFd, extents: &[Extent]) -> io::Result<()> {
+        if extents.is_empty() {
+            return Ok(());
+        }
         let inode = os::fstat(fd.as_raw_fd())?.st_ino;
         let kept = self.0.entry(key).or_default();
         if kept.files.last().is_none_or(|last| last.inode != inode) {
@@ -91,11 +94,16 @@ impl Keeps {
     }
 
     /// The bytes of a range of a file that programs of this node write: the owner has sent those
-    /// that this node does not keep.
+    /// that this node does not keep. Also the extents of those that it keeps.
     ///
     /// # Errors
     /// `InvalidData` if the body is malformed, or bytes are missing; the system's.
-    pub(crate) fn complete(&mut self, key: Key, range: Extent, body: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn complete(
+        &mut self,
+        key: Key,
+        range: Extent,
+        body: &[u8],
+    ) -> io::Result<(Vec<u8>, Vec<Extent>)> {
         let sent = parts(body)?;
         let mut bytes = vec![0; usize::try_from(range.len.min(PIECE)).unwrap_or(0)];
         let mut put = |offset: u64, part: &[u8]| {
@@ -108,15 +116,16 @@ impl Keeps {
         }
         let there: Vec<Extent> =
             sent.iter().map(|(at, part)| Extent::new(*at, part.len() as u64)).collect();
-        for gap in gaps(range, &there) {
-            let kept = self.bytes(key, gap, true)?;
+        let own = gaps(range, &there);
+        for gap in &own {
+            let kept = self.bytes(key, *gap, true)?;
             for (offset, part) in kept.ok_or_else(|| bad("a part is nowhere"))? {
                 if let Body::Bytes(part) = part {
                     put(offset, &part)?;
                 }
             }
         }
-        Ok(bytes)
+        Ok((bytes, own))
     }
 
     /// The files in memory with bytes of a generation, by their inodes.
@@ -215,6 +224,13 @@ mod tests {
             Body::None => Vec::new(),
         };
         Some(parts.into_iter().flat_map(|(_, body)| bytes(body)).collect())
+    }
+
+    #[test]
+    fn of_a_file_without_bytes_nothing_is_kept() {
+        let mut keeps = Keeps::default();
+        keeps.keep((Peer(1), 7), file(b""), &[]).unwrap();
+        assert!(keeps.is_empty());
     }
 
     #[test]

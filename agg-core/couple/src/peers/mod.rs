@@ -57,11 +57,9 @@ pub(crate) use takes::{Part, Takes, Target};
 
 use crate::client::Stat;
 use crate::huge::Pages;
-use crate::place::Place;
 use crate::protocol::{Reply, Request, bad};
 use crate::registry::{Area, Path, Process, series};
 use aggio_base::Extent;
-use aggio_config::settings::couple::CoupleLink;
 use aggio_link::{Body, Event, Peer, Received};
 use std::collections::BTreeSet;
 use std::io;
@@ -113,14 +111,14 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Listens for the agents of other nodes; handles are counted from `handles` on.
+    /// Reaches the agents of other nodes by `nodes`; handles are counted from `handles` on.
     ///
     /// # Errors
-    /// As [`Nodes::new`]; no memory.
-    pub(crate) fn new(place: &Place, handles: u64, kind: CoupleLink) -> io::Result<Self> {
+    /// No memory.
+    pub(crate) fn new(nodes: Nodes, handles: u64) -> io::Result<Self> {
         let (requests, guests) = (Requests::default(), Guests::default());
         let (subscribers, losses) = (Subscribers::default(), Losses::default());
-        let (nodes, replication) = (Nodes::new(place, kind)?, Replication::new(handles)?);
+        let replication = Replication::new(handles)?;
         Ok(Self { nodes, requests, guests, replication, subscribers, losses })
     }
 

@@ -95,6 +95,14 @@ impl Nodes {
             CoupleLink::Tcp => Box::new(Framed::new(Tcp::listen(own)?, token, limits)),
             CoupleLink::Ucx => Box::new(Framed::new(Ucx::listen(own)?, token, limits)),
         };
+        Self::with(place, kind, link)
+    }
+
+    /// The same with a link that listens.
+    ///
+    /// # Errors
+    /// The directory is not the user's alone; the system's.
+    pub(crate) fn with(place: &Place, kind: CoupleLink, link: Box<dyn Link>) -> io::Result<Self> {
         let directory = Directory::new(place)?;
         directory.publish(&format!("{} {}", kind.name(), link.address()))?;
         directory.sweep()?;
@@ -308,6 +316,15 @@ impl Nodes {
     /// The agent that has connected.
     pub(crate) fn caller(&self, peer: Peer) -> Option<&Instance> {
         self.callers.get(&peer)
+    }
+
+    /// Tells all agents that have asked this one for anything: each may have a copy, also if the
+    /// processes have ended that read it.
+    pub(crate) fn tell_callers(&mut self, message: &Message) {
+        for peer in self.callers.keys().copied().collect::<Vec<Peer>>() {
+            // One that is gone needs not be told.
+            let _ = self.say(peer, message, Body::None);
+        }
     }
 
     /// Makes another agent the owner of a name of this one.

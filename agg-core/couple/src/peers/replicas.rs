@@ -268,6 +268,9 @@ impl Replicas {
     pub(crate) fn close(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.opens = copy.opens.saturating_sub(1);
+        // One that was written, and whose bytes its owner has, was of use to its readers.
+        let was_written = copy.shared.is_some() && copy.writing.granted > 0;
+        copy.gone |= copy.opens == 0 && was_written && copy.writing.is_over();
         self.note_habit(key);
         self.give_up_if_over(key);
     }

@@ -168,6 +168,22 @@ impl Shared {
         extents.iter().for_each(|extent| self.reported.join(*extent, ()));
     }
 
+    /// The owner gets bytes that have stayed here until now: what programs write to them later
+    /// differs from these.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn has_sent(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let all = Extent::new(offset, bytes.len() as u64);
+        // Others are in the memory of an earlier copy.
+        for (part, ()) in self.kept.within(all) {
+            let place = (part.offset - offset) as usize..(part.end() - offset) as usize;
+            self.twin.has(part.offset, &bytes[place])?;
+        }
+        self.kept.take(all);
+        Ok(())
+    }
+
     /// Not all programs say any more which bytes they write.
     pub(crate) fn settle(&mut self) {
         if !self.kept.is_empty() || !self.is_idle() {
@@ -228,6 +244,20 @@ impl Shared {
     /// A program has changed the size of the copy.
     pub(crate) fn resize(&mut self, size: u64, asked: Asked) {
         self.tasks.push_back(Task::Resize(size, asked));
+    }
+
+    /// Whether the owner is about to get all that was written by so many opens.
+    pub(crate) fn stores(&self, opens: u64) -> bool {
+        let now = match &self.now {
+            Some(Work::Push { then, .. }) => Some(then),
+            _ => None,
+        };
+        let later = self.tasks.iter().filter_map(|task| match task {
+            Task::Push(then, _) => Some(then),
+            _ => None,
+        });
+        let is_it = |then: &Then| matches!(then, Then::Stored(count) if *count == opens);
+        now.into_iter().chain(later).flatten().any(is_it)
     }
 
     /// Whether nothing is left to be done.

@@ -262,6 +262,14 @@ impl Twin {
         Ok(())
     }
 
+    /// These bytes are in common from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn has(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes, offset)
+    }
+
     /// The digest that tells whether the owner has other bytes than were in common.
     ///
     /// # Errors
@@ -273,24 +281,30 @@ impl Twin {
     }
 
     /// Takes the bytes that the owner has into a copy, where that has no news of its own. The owner
-    /// knows what is `kept` here: of that, it has nothing older.
+    /// knows what is `kept` here: of that, it has nothing older. Of the news, `own` bytes were read
+    /// from what programs of this node have written, and may be in the copy already.
     ///
     /// # Errors
     /// The system's.
     pub(crate) fn merge(
         &mut self,
         copy: RawFd,
-        offset: u64,
-        news: &[u8],
+        (offset, news): (u64, &[u8]),
         kept: &Overlay<()>,
+        own: &[Extent],
     ) -> io::Result<()> {
         let (mut now, mut before) = (vec![0; news.len()], vec![0; news.len()]);
         read_all(copy, &mut now, offset)?;
         self.read(&mut before, offset)?;
-        for (part, ()) in kept.within(Extent::new(offset, news.len() as u64)) {
-            let part = (part.offset - offset) as usize..(part.end() - offset) as usize;
+        let place = |part: Extent| (part.offset - offset) as usize..(part.end() - offset) as usize;
+        let all = Extent::new(offset, news.len() as u64);
+        for (part, ()) in kept.within(all) {
             // As if the twin had them.
-            before[part.clone()].copy_from_slice(&now[part]);
+            before[place(part)].copy_from_slice(&now[place(part)]);
+        }
+        for at in own.iter().flat_map(|part| place(part.intersect(all))) {
+            // What was written since is not in common.
+            before[at] = if now[at] == news[at] { news[at] } else { before[at] };
         }
         let ranges = differences(news, &before);
         for range in joined(&ranges) {

@@ -48,11 +48,6 @@ impl Processes {
         self.nodes.insert(process, node);
     }
 
-    /// The other nodes that have processes.
-    pub(crate) fn nodes(&self) -> BTreeSet<u64> {
-        self.nodes.values().copied().collect()
-    }
-
     /// The node of a process; 0 is this one.
     pub(crate) fn node(&self, process: Process) -> u64 {
         self.nodes.get(&process).copied().unwrap_or(0)

@@ -3,9 +3,10 @@
 use super::{Replica, Replicas};
 use crate::areas::Areas;
 use crate::peers::Key;
-use crate::peers::shared::{Shared, Step};
+use crate::peers::shared::{Asked, Shared, Step};
 use crate::peers::twin::grow;
-use aggio_base::Extent;
+use crate::protocol::Request;
+use aggio_base::{Extent, os};
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -19,15 +20,17 @@ impl Replicas {
         if copy.writing.dirty {
             return true;
         }
-        // Its bytes are soon not all.
-        self.retire(key);
+        // Its bytes are soon not all: it is of use only to those that have it open.
+        copy.gone = true;
+        self.give_up_if_over(key);
         false
     }
 
-    /// It is of use only to those that have it open.
+    /// The owner has all that was written: it is of no use when nobody has it open any more. Those
+    /// that read it get what others write meanwhile.
     pub(crate) fn retire(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
-        copy.gone = true;
+        copy.gone |= copy.opens == 0;
         self.give_up_if_over(key);
     }
 
@@ -92,7 +95,12 @@ impl Replica {
         };
         let file = areas.open(self.local, true, false, false)?;
         let step = shared.step(key, file.as_raw_fd(), has_room)?;
-        if matches!(step, Step::Renewed(_)) && self.writing.granted == 0 {
+        if let Step::Ask(Asked { request: Request::Resize(_, size), .. }) = &step {
+            // Bytes that came since a program cut the file may be behind its end.
+            let file = areas.open(self.local, true, true, false)?;
+            os::ftruncate(file.as_raw_fd(), *size)?;
+        }
+        if matches!(step, Step::Renewed(_)) && self.writing.is_over() {
             let file = areas.open(self.local, true, true, false)?;
             grow(file.as_raw_fd(), shared.size())?;
         }
@@ -104,7 +112,7 @@ impl Replica {
     /// # Errors
     /// Nobody has asked; the system's.
     pub(crate) fn looked(&mut self, size: u64, areas: &mut Areas) -> io::Result<()> {
-        let (only_reads, local) = (self.writing.granted == 0, self.local);
+        let (only_reads, local) = (self.writing.is_over(), self.local);
         let Some(shared) = &mut self.shared else { return Ok(()) };
         if only_reads && shared.size() > size {
             // Its writer has cut the file: only nodes that write it were told.
@@ -118,13 +126,17 @@ impl Replica {
         grow(areas.open(local, true, true, false)?.as_raw_fd(), size)
     }
 
-    /// The owner has these bytes, or those that both had.
+    /// The owner has these bytes, or those that both had; `own` are those that this node keeps.
     ///
     /// # Errors
     /// Nobody has asked; the system's.
-    pub(crate) fn put(&mut self, news: (u64, Option<&[u8]>), areas: &Areas) -> io::Result<()> {
-        let (shared, local) = (self.shared.as_mut(), self.local);
-        shared
-            .map_or(Ok(()), |shared| shared.renewed(news, || areas.open(local, true, true, false)))
+    pub(crate) fn put(
+        &mut self,
+        news: (u64, Option<&[u8]>),
+        own: &[Extent],
+        areas: &Areas,
+    ) -> io::Result<()> {
+        let Some(shared) = self.shared.as_mut() else { return Ok(()) };
+        shared.renewed(news, own, || areas.open(self.local, true, true, false))
     }
 }

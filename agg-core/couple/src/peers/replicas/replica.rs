@@ -82,6 +82,13 @@ impl Default for Writing {
     }
 }
 
+impl Writing {
+    /// Whether the owner has all that was written, if anything was, and nobody writes.
+    pub(crate) fn is_over(&self) -> bool {
+        self.told == self.granted
+    }
+}
+
 /// One replica.
 pub(crate) struct Replica {
     /// The number of its memory.
@@ -307,9 +314,10 @@ impl Replica {
         self.gone && self.opens == 0
     }
 
-    /// Whether its readers can get the bytes of its owner now, and nothing was written here.
+    /// Whether its readers can get the bytes of its owner now, and the owner has all that was
+    /// written here.
     pub(crate) fn can_be_renewed(&self) -> bool {
-        self.shared.is_some() && !self.gone && self.writing.granted == 0
+        self.shared.is_some() && !self.gone && self.writing.is_over()
     }
 
     pub(crate) fn is_whole(&self) -> bool {

@@ -92,7 +92,8 @@ impl Replication {
 
     /// Asks the owner, after it has the bytes that were written here.
     pub(crate) fn push_and_ask(&mut self, key: Key, asked: Asked) -> Vec<Action> {
-        if self.replicas.get(key).is_none_or(|one| one.shared.is_none()) {
+        let may_lack = |one: &Replica| one.shared.is_some() && !one.writing.is_over();
+        if !self.replicas.get(key).is_some_and(may_lack) {
             return vec![Action::Ask(key.0, asked)];
         }
         let link = asked.link;
@@ -136,10 +137,15 @@ impl Replication {
     /// Nobody on this node can write to a replica any more: the owner gets all of it.
     pub(crate) fn store(&mut self, key: Key) -> Vec<Action> {
         let Some(replica) = self.replicas.get(key) else { return Vec::new() };
-        if replica.shared.is_none() {
-            return self.keep_all(key).unwrap_or_else(|error| vec![Action::Broken(key, error)]);
-        }
         let granted = replica.writing.granted;
+        match &replica.shared {
+            None => {
+                return self.keep_all(key).unwrap_or_else(|error| vec![Action::Broken(key, error)]);
+            }
+            // Nothing was written since.
+            Some(shared) if shared.stores(granted) => return Vec::new(),
+            Some(_) => {}
+        }
         let mut actions = self.push(key, Then::Stored(granted));
         actions.push(Action::Work(key));
         actions
@@ -238,7 +244,8 @@ impl Replication {
                 shared.renew(Wants::All);
             }
             (Message::Gather(_, head, from), found) => {
-                let Some(shared) = found.and_then(|(replica, _)| replica.shared.as_mut()) else {
+                let writes = found.map(|(replica, _)| replica).filter(|one| !one.writing.is_over());
+                let Some(shared) = writes.and_then(|replica| replica.shared.as_mut()) else {
                     // All was sent.
                     return Ok(vec![Action::Say(
                         peer,
@@ -254,7 +261,7 @@ impl Replication {
             }
             (Message::Looked(_, size), Some((replica, areas))) => replica.looked(*size, areas)?,
             (Message::Same(_, offset), Some((replica, areas))) => {
-                replica.put((*offset, None), areas)?;
+                replica.put((*offset, None), &[], areas)?;
             }
             _ => {}
         }

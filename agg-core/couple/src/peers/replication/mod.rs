@@ -126,9 +126,10 @@ impl Replication {
             Message::NotKept(tag) => Ok(vec![Action::Lost(tag, peer, gone(&agents.host(peer)))]),
             Message::Data(area, offset, len) => {
                 let (key, range) = ((peer, area), Extent::new(offset, len));
-                let bytes = self.keeps.complete(key, range, bytes(body))?;
+                let (bytes, own) = self.keeps.complete(key, range, bytes(body))?;
                 let found = self.replicas.with_memory(key);
-                found.map_or(Ok(()), |(one, areas)| one.put((offset, Some(&bytes)), areas))?;
+                found
+                    .map_or(Ok(()), |(one, areas)| one.put((offset, Some(&bytes)), &own, areas))?;
                 Ok(vec![Action::Work(key)])
             }
             Message::Released(area) => {
@@ -170,7 +171,8 @@ impl Replication {
         actions
     }
 
-    /// The bytes of places that this node keeps of a generation; `None` if it lacks some.
+    /// The bytes of places that this node keeps of a generation; `None` if it lacks some. If they
+    /// are `for_owner`, these bytes are in common with it from now on.
     ///
     /// # Errors
     /// The system's.
@@ -178,11 +180,19 @@ impl Replication {
         &mut self,
         key: Key,
         places: &[Extent],
+        for_owner: bool,
     ) -> io::Result<Option<Vec<(u64, Body)>>> {
         let changes = self.replicas.get(key).is_some_and(|one| !one.is_left());
         let parts = places.iter().map(|place| self.keeps.bytes(key, *place, changes));
         let parts: io::Result<Option<Vec<_>>> = parts.collect();
-        parts.map(|parts| parts.map(|parts| parts.into_iter().flatten().collect()))
+        let parts: Option<Vec<(u64, Body)>> =
+            parts?.map(|parts| parts.into_iter().flatten().collect());
+        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
+        if let (true, Some(shared)) = (for_owner && changes, shared) {
+            let mut all = parts.iter().flatten();
+            all.try_for_each(|(offset, body)| shared.has_sent(*offset, body.bytes()))?;
+        }
+        Ok(parts)
     }
 
     /// The owner of replicas has ended; `text` says so. Returns whether written bytes are lost.

@@ -1,6 +1,7 @@
 //! Replicas of a reader's and of a writer's node, without connections.
 
 use super::*;
+use crate::peers::differences::Differences;
 use crate::peers::{Asked, Away, Held};
 use crate::protocol::Request;
 
@@ -213,6 +214,9 @@ fn the_memory_of_a_replica_that_no_program_can_change_keeps_its_size() {
     };
     cut(&mut all, 100);
     assert_eq!(size(), 100);
+    let replica = all.replicas.get_mut(KEY).unwrap();
+    replica.is_written_by(7, false);
+    replica.is_sent();
     // A request for the owner is still to be sent, so that the replica stays.
     let _ = all.serve(asked(3, Request::Sync(handle)));
     all.replicas.retire(KEY);
@@ -220,4 +224,65 @@ fn the_memory_of_a_replica_that_no_program_can_change_keeps_its_size() {
     assert!(all.replicas.get(KEY).unwrap().is_left());
     cut(&mut all, 0);
     assert_eq!(size(), 100);
+}
+
+fn hear(all: &mut Replication, message: Message, body: &Received) -> Vec<Action> {
+    let (pages, requests) = (&mut Pages::default(), &Requests::default());
+    all.hear(OWNER, message, body, &mut Host { agents: &Two, pages, requests }).unwrap()
+}
+
+/// All that a replica has to do now.
+fn work(all: &mut Replication) -> Vec<Action> {
+    std::iter::from_fn(|| all.step(KEY, true)).flatten().collect()
+}
+
+#[test]
+fn the_owner_gets_written_bytes_once_and_readers_of_the_replica_go_on_to_get_those_of_others() {
+    let (mut all, _) = replica(Away { shared: true, early: true, ..Away::default() });
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
+    // The kernel tells of each description that was closed.
+    for _ in 0..2 {
+        all.store(KEY);
+    }
+    let is_stored = |action: &&Action| matches!(action, Action::Stored(KEY, 1));
+    assert_eq!(work(&mut all).iter().filter(is_stored).count(), 1);
+    all.stored(KEY);
+    let actions = all.push_and_ask(KEY, asked(3, Request::Close(5, 0)));
+    assert!(matches!(actions[..], [Action::Ask(OWNER, _)]), "{actions:?}");
+    let actions = hear(&mut all, Message::Gather(KEY.1, 0, 0), &Received::None);
+    assert!(
+        matches!(actions[..], [Action::Say(OWNER, Message::Acknowledged(_, false), _)]),
+        "{actions:?}"
+    );
+    hear(&mut all, Message::News(KEY.1), &Received::None);
+    let actions = work(&mut all);
+    let said = actions.iter().any(|action| match action {
+        Action::Send(KEY, all) => matches!(all[..], [(Message::Look(_), _)]),
+        _ => false,
+    });
+    assert!(said, "{actions:?}");
+    all.replicas.close(KEY);
+    assert!(all.replicas.get(KEY).is_none_or(crate::peers::Replica::is_left));
+}
+
+#[test]
+fn bytes_on_their_way_do_not_undo_that_a_program_has_cut_the_file() {
+    use std::os::fd::AsRawFd;
+    let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
+    hear(&mut all, Message::News(KEY.1), &Received::None);
+    work(&mut all);
+    hear(&mut all, Message::Looked(KEY.1, 5), &Received::None);
+    work(&mut all);
+    let file = all.replicas.open(KEY, (true, true, false)).unwrap();
+    let size = || aggio_base::os::fstat(file.as_raw_fd()).unwrap().st_size;
+    aggio_base::os::ftruncate(file.as_raw_fd(), 2).unwrap();
+    all.serve(asked(3, Request::Resize(handle, 2)));
+    let mut body = Differences::default();
+    body.add(0, b"bytes");
+    hear(&mut all, Message::Data(KEY.1, 0, 5), &Received::Bytes(body.into_body()));
+    assert_eq!(size(), 5, "they have come");
+    let actions = work(&mut all);
+    assert!(actions.iter().any(|one| matches!(one, Action::Ask(OWNER, _))), "{actions:?}");
+    assert_eq!(size(), 2);
 }

@@ -64,7 +64,7 @@ impl Scene {
         let news = (twin::mark(&bytes) != mark).then_some(&bytes[..]);
         self.came += u64::from(news.is_some());
         let copy = &self.copy;
-        self.shared.renewed((offset, news), || Ok(copy.try_clone().unwrap())).unwrap();
+        self.shared.renewed((offset, news), &[], || Ok(copy.try_clone().unwrap())).unwrap();
     }
 
     fn fetch(&mut self, extent: Extent) {

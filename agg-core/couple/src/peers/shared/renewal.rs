@@ -5,6 +5,7 @@ use crate::peers::twin::PIECE;
 use crate::peers::{Key, Message};
 use crate::protocol::bad;
 use crate::records::News;
+use aggio_base::Extent;
 use aggio_link::Body;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -82,13 +83,14 @@ impl Shared {
         Ok(grows)
     }
 
-    /// The owner has these bytes, or those that were in common.
+    /// The owner has these bytes, or those that were in common; `own` are those that stay here.
     ///
     /// # Errors
     /// Nobody has asked; the system's.
     pub(crate) fn renewed(
         &mut self,
         (offset, news): (u64, Option<&[u8]>),
+        own: &[Extent],
         open: impl Fn() -> io::Result<OwnedFd>,
     ) -> io::Result<()> {
         let Some(Work::Renew(renewal)) = &mut self.now else {
@@ -99,7 +101,8 @@ impl Shared {
         if !is_right {
             return Err(bad("bytes that nobody has asked for"));
         }
-        news.map_or(Ok(()), |news| self.twin.merge(open()?.as_raw_fd(), offset, news, &self.kept))
+        let Some(news) = news else { return Ok(()) };
+        self.twin.merge(open()?.as_raw_fd(), (offset, news), &self.kept, own)
     }
 }
 

@@ -172,7 +172,7 @@ impl Scene {
                             Message::Renew(_, offset, len, mark) => {
                                 let bytes = contents(&self.owner.1, offset, len);
                                 let news = (twin::mark(&bytes) != mark).then_some(&bytes[..]);
-                                shared.renewed((offset, news), open).unwrap();
+                                shared.renewed((offset, news), &[], open).unwrap();
                                 self.fetched += 1;
                             }
                             other => panic!("{other:?}"),

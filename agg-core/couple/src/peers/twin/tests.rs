@@ -167,8 +167,10 @@ impl Model {
                     grow(one.copy.as_raw_fd(), size).unwrap();
                 }
             }
-            Message::Same(_, offset) => one.shared.renewed((offset, None), open).unwrap(),
-            Message::Data(_, offset, _) => one.shared.renewed((offset, Some(&body)), open).unwrap(),
+            Message::Same(_, offset) => one.shared.renewed((offset, None), &[], open).unwrap(),
+            Message::Data(_, offset, _) => {
+                one.shared.renewed((offset, Some(&body)), &[], open).unwrap()
+            }
             Message::Cut(_, size) => {
                 os::ftruncate(copy, size).unwrap();
                 one.shared.cut(size).unwrap();
@@ -316,8 +318,8 @@ fn what_a_node_sent_before_its_copy_was_cut_is_not_written_behind_the_cut() {
 fn answers_that_nobody_asked_for_and_writes_of_others_are_refused() {
     let (mut shared, open) = (Shared::default(), || Ok(file()));
     shared.looked(5).unwrap_err();
-    shared.renewed((0, None), open).unwrap_err();
-    shared.renewed((0, Some(b"x")), open).unwrap_err();
+    shared.renewed((0, None), &[], open).unwrap_err();
+    shared.renewed((0, Some(b"x")), &[], open).unwrap_err();
     let mut model = Model::new();
     let remote = Peer(99);
     model.hosted.differ(remote, &[]).unwrap_err();
@@ -331,8 +333,21 @@ fn what_a_node_has_not_sent_yet_is_not_replaced_by_what_the_owner_has() {
     write_all(copy.as_raw_fd(), b"..own.....", 0).unwrap();
     twin.set_size(10).unwrap();
     twin.write(b"..........", 0).unwrap();
-    twin.merge(copy.as_raw_fd(), 0, b"theirs....", &Overlay::default()).unwrap();
+    twin.merge(copy.as_raw_fd(), (0, b"theirs...."), &Overlay::default(), &[]).unwrap();
     assert_eq!(contents(&copy), b"thowns....");
     let bodies = twin.take(copy.as_raw_fd(), 0, 10, &Overlay::default()).unwrap();
     assert_eq!(parts(&bodies.bodies.concat()).unwrap(), [(2, &b"own"[..])]);
+}
+
+#[test]
+fn what_was_written_over_bytes_that_the_owner_has_fetched_is_not_taken_for_theirs() {
+    let (mut twin, copy) = (Twin::default(), file());
+    twin.has(0, b"old").unwrap();
+    os::pwrite(copy.as_raw_fd(), b"new", 0).unwrap();
+    // The owner has what it fetched; what the program wrote is kept, but not yet told.
+    twin.merge(copy.as_raw_fd(), (0, b"old"), &Overlay::default(), &[]).unwrap();
+    twin.merge(copy.as_raw_fd(), (0, b"new"), &Overlay::default(), &[Extent::new(0, 3)]).unwrap();
+    let taken = twin.take(copy.as_raw_fd(), 0, 3, &Overlay::default()).unwrap();
+    assert_eq!(taken.bodies.len(), 1, "it is still to be sent");
+    assert_eq!(contents(&copy), b"new");
 }
