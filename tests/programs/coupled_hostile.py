@@ -49,7 +49,18 @@ def text(value):
     return number(len(value)) + value
 
 
-MARK = b"AGC\x0d"
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "corpus", "requests")
+
+
+def seed(name):
+    with open(os.path.join(CORPUS, name), "rb") as file:
+        return file.read()
+
+
+# Valid messages of all kinds: a mark with the version, the kind, and what belongs to it.
+SEEDS = [seed(name) for name in sorted(os.listdir(CORPUS))]
+MARK = SEEDS[0][:4]
+KINDS = 1 + max(valid[4] for valid in SEEDS)
 NAME = text(b"/hostile/f.1")
 
 
@@ -108,8 +119,8 @@ def message(chance):
     if kind == 1:
         return MARK + chance.randbytes(chance.randrange(1, 3000))
     if kind == 2:
-        return MARK + bytes([chance.randrange(24)]) + b"\xff" * chance.randrange(200)
-    good = bytearray(chance.choice(GOOD))
+        return MARK + bytes([chance.randrange(KINDS + 2)]) + b"\xff" * chance.randrange(200)
+    good = bytearray(chance.choice(GOOD + SEEDS))
     if kind == 3:
         return bytes(good[: chance.randrange(1, len(good))])
     for _ in range(chance.randrange(4)):

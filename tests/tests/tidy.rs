@@ -213,7 +213,10 @@ fn too_long(files: &[(String, String)], known: &[(&str, usize)]) -> Vec<String> 
     let most = |file: &str| known.iter().find(|(known, _)| *known == file).map_or(LINES, |k| k.1);
     let lines = files.iter().map(|(file, text)| (file, text.lines().count(), most(file)));
     let long = lines.filter(|(_, lines, most)| lines > most);
-    long.map(|(file, lines, most)| format!("{file}: {lines} lines, at most {most}")).collect()
+    long.map(|(file, lines, most)| {
+        format!("{file}: {lines} lines, at most {most}: move one idea to a file of its own")
+    })
+    .collect()
 }
 
 /// Files that do not begin with their purpose.

@@ -81,6 +81,8 @@ macro_rules! counters {
     };
 }
 
+// The JSON report and docs/reports.md follow from the rows; `Summary::line` names the counters that
+// the report for people has.
 counters! {
     /// Data calls.
     calls;

@@ -2,10 +2,11 @@
 //! aggregators, access the file in large ordered pieces.
 //!
 //! Steps of a call, each with its own tag (`step`): all ranks exchange their [`Summary`] and decide
-//! alike; each rank sends its view once to the aggregator of every domain that it touches; then
-//! both sides walk the same type tree and compute the length of each message from it. There is no
-//! lock-step: an aggregator works off its domain window by window, and at most two messages are
-//! under way between two ranks. The call ends with one agreed result.
+//! alike. Ranks that share memory use windows there (`node`). Without it, each rank sends its view
+//! once to the aggregator of every domain that it touches; then both sides walk the same type tree
+//! and compute the length of each message from it. There is no lock-step: an aggregator works off
+//! its domain window by window, and at most two messages are under way between two ranks. The call
+//! ends with one agreed result.
 
 mod call;
 mod carry_out;
