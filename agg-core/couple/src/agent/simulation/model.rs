@@ -33,6 +33,8 @@ pub(super) struct Bytes {
     pub(super) states: Vec<Vec<u8>>,
     /// Sizes to which the file was cut.
     pub(super) cuts: Vec<u64>,
+    /// The size that a process is just setting.
+    cutting: Option<usize>,
 }
 
 impl Bytes {
@@ -41,7 +43,8 @@ impl Bytes {
         let last = vec![Write { who: NOBODY, number: 0 }; all.len()];
         let [newest, published] = [(); 2].map(|()| vec![0; writers]);
         let (seen, states) = (vec![vec![0; writers]; writers], Vec::new());
-        Self { all, last, number: 0, newest, published, seen, states, cuts: Vec::new() }
+        let (cuts, cutting) = (Vec::new(), None);
+        Self { all, last, number: 0, newest, published, seen, states, cuts, cutting }
     }
 
     /// Whether a process must see a byte as it is, and may change it.
@@ -86,8 +89,23 @@ impl Bytes {
         self.last.resize(size, Write { who: NOBODY, number: 0 });
     }
 
+    /// A process sets the size. Until all nodes have it, readers find zeros behind the new end, or
+    /// the bytes of before.
+    pub(super) fn begin_cut(&mut self, size: usize) {
+        self.cutting = Some(size);
+        self.remember_cut();
+    }
+
+    fn remember_cut(&mut self) {
+        if let (Some(size), Some(state)) = (self.cutting, self.states.last()) {
+            let cut = state[..size.min(state.len())].to_vec();
+            self.states.push(cut);
+        }
+    }
+
     /// The file has another size, on all nodes.
     pub(super) fn cut(&mut self, size: usize) {
+        self.cutting = None;
         self.grow(size);
         self.cuts.push(size as u64);
         self.remember();
@@ -119,6 +137,7 @@ impl Bytes {
     pub(super) fn show(&mut self) {
         if self.states.is_empty() {
             self.states.push(self.all.clone());
+            self.remember_cut();
         }
     }
 

@@ -226,6 +226,7 @@ impl Writer {
 
     async fn resize(&self, open: &mut Opened, size: usize) {
         self.enter(open, true).await;
+        open.generation.bytes.borrow_mut().begin_cut(size);
         open.file.resize(&self.program, size as u64).await.expect("the size changes");
         open.generation.bytes.borrow_mut().cut(size);
         open.cuts += 1;
