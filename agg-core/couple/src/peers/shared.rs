@@ -121,6 +121,8 @@ pub(crate) struct Shared {
     reported: Overlay<()>,
     tasks: VecDeque<Task>,
     now: Option<Work>,
+    /// The copy is to get the size of the owner's file when the bytes of a renewal have come.
+    grows: bool,
 }
 
 impl Shared {

@@ -100,7 +100,8 @@ impl Replica {
             let file = areas.open(self.local, true, true, false)?;
             os::ftruncate(file.as_raw_fd(), *size)?;
         }
-        if matches!(step, Step::Renewed(_)) && self.writing.is_over() {
+        // A program may have begun to write to it since its readers asked for the bytes.
+        if matches!(step, Step::Renewed(_)) && (shared.grows_now() || self.writing.is_over()) {
             let file = areas.open(self.local, true, true, false)?;
             grow(file.as_raw_fd(), shared.size())?;
         }
@@ -119,8 +120,12 @@ impl Replica {
             shared.cut(size)?;
             areas.resize(local, size)?;
         }
-        // A reader that looks at the size is not to find it before the bytes.
-        if !shared.looked(size)? || only_reads {
+        if !shared.looked(size)? {
+            return Ok(());
+        }
+        if only_reads {
+            // A reader that looks at the size is not to find it before the bytes.
+            shared.grow_later();
             return Ok(());
         }
         grow(areas.open(local, true, true, false)?.as_raw_fd(), size)

@@ -286,3 +286,27 @@ fn bytes_on_their_way_do_not_undo_that_a_program_has_cut_the_file() {
     assert!(actions.iter().any(|one| matches!(one, Action::Ask(OWNER, _))), "{actions:?}");
     assert_eq!(size(), 2);
 }
+
+#[test]
+fn a_program_that_opens_a_copy_to_write_while_readers_renew_it_finds_the_size() {
+    use std::os::fd::AsRawFd;
+    let (mut all, _) = replica(Away { shared: true, early: true, ..Away::default() });
+    hear(&mut all, Message::News(KEY.1), &Received::None);
+    work(&mut all);
+    hear(&mut all, Message::Looked(KEY.1, 5), &Received::None);
+    let file = all.replicas.open(KEY, (true, false, false)).unwrap();
+    let size = || aggio_base::os::fstat(file.as_raw_fd()).unwrap().st_size;
+    assert_eq!(size(), 0, "the bytes have not come");
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
+    all.open_shared(KEY, 8, None);
+    let mut actions = Vec::new();
+    for looked in [None, Some(5)] {
+        looked.map(|size| hear(&mut all, Message::Looked(KEY.1, size), &Received::None));
+        work(&mut all);
+        // Both have zeros.
+        hear(&mut all, Message::Same(KEY.1, 0), &Received::None);
+        actions = work(&mut all);
+    }
+    assert!(actions.iter().any(|one| matches!(one, Action::HandOver(8))), "{actions:?}");
+    assert_eq!(size(), 5);
+}

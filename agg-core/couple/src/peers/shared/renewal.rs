@@ -83,6 +83,16 @@ impl Shared {
         Ok(grows)
     }
 
+    /// The copy gets the size of the owner's file behind the bytes of this renewal.
+    pub(crate) fn grow_later(&mut self) {
+        self.grows = true;
+    }
+
+    /// Whether a copy whose bytes have come is to get the size of the owner's file now.
+    pub(crate) fn grows_now(&mut self) -> bool {
+        std::mem::take(&mut self.grows)
+    }
+
     /// The owner has these bytes, or those that were in common; `own` are those that stay here.
     ///
     /// # Errors
