@@ -11,6 +11,7 @@ mod open_file;
 mod plan;
 mod program;
 mod reader;
+mod records;
 mod rest_tests;
 mod world;
 mod writer;

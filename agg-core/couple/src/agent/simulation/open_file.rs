@@ -201,6 +201,15 @@ impl OpenFile {
         program.order(Request::Renew(self.handle)).await
     }
 
+    /// Asks the agent about this open.
+    pub(super) async fn ask(
+        &self,
+        program: &Program,
+        request: impl FnOnce(u64) -> Request,
+    ) -> Reply {
+        program.call(request(self.handle)).await.0
+    }
+
     /// Closes the file.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use super::chance::Chance;
 use super::group::{Group, Target};
 use super::model::Model;
 use super::reader::Reader;
+use super::records;
 use super::world::World;
 use super::writer::Writer;
 use crate::registry::Options;
@@ -38,6 +39,9 @@ pub(super) fn run(seed: u64) {
             (0..chance.one(&[1, 1, 2])).map(|file| target(&chance, &model, name(file))).collect();
         all.extend(targets.iter().cloned());
         begin_group(&chance, &mut world, (&model, targets), group);
+    }
+    if chance.once_in(4) {
+        records::begin(&chance, &mut world, scratch.path().join("series"));
     }
     world.run();
     all.iter().for_each(|target| check_stored(target));
