@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 struct Shell {
     child: Child,
@@ -46,6 +47,35 @@ pub(crate) fn make_program(path: &Path, text: &str) {
     let (path, text) = (quoted(path.to_str().unwrap()), quoted(text));
     let made = answer(&format!("printf %s {text} > {path} && chmod 700 {path} && echo made"));
     assert_eq!(made, "made");
+}
+
+/// Set in the process of a test that [`alone`] runs.
+const ALONE: &str = "AGGIO_TEST_ALONE";
+
+/// Runs the test of this name in a process of its own. A child that another test makes has all
+/// files of this process open for a moment, and an agent takes it for a program that writes.
+pub(crate) fn alone(name: &str, test: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some() {
+        return test();
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let [output, status] = ["output", "status"].map(|name| scratch.path().join(name));
+    let program = std::env::current_exe().unwrap();
+    let [program, output, status] =
+        [program, output, status].map(|path| path.display().to_string());
+    let run = format!("{ALONE}=1 '{program}' --exact {name} --nocapture > {output} 2>&1");
+    let end = format!("echo $? > {status}.new; mv {status}.new {status}");
+    let started = answer(&format!("({run}; {end}) < /dev/null > /dev/null 2>&1 & echo started"));
+    assert_eq!(started, "started");
+    let ended = loop {
+        match std::fs::read_to_string(&status) {
+            Ok(ended) => break ended,
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let output = std::fs::read_to_string(&output).unwrap();
+    assert_eq!(ended.trim(), "0", "{output}");
+    assert!(output.contains("1 passed"), "no test has this name: {output}");
 }
 
 /// A process, ended with the test.

@@ -32,6 +32,11 @@ impl Drop for Seed {
 
 #[test]
 fn random_programs_on_several_nodes_agree_with_the_oracle() {
+    let path = "agent::simulation::random_programs_on_several_nodes_agree_with_the_oracle";
+    apart::alone(path, run_programs);
+}
+
+fn run_programs() {
     apart::begin();
     // SAFETY: the disposition of one signal changes as it does in an agent; no handler is
     // installed.

@@ -5,6 +5,7 @@ use super::plan::scratch;
 use super::program::Program;
 use super::world::World;
 use crate::protocol::Request;
+use crate::tests::apart;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -23,7 +24,13 @@ async fn write(program: &Program) {
 
 #[test]
 fn a_copy_goes_with_its_generation_also_if_its_readers_have_ended_before() {
-    crate::tests::apart::begin();
+    let path = "agent::simulation::rest_tests::\
+        a_copy_goes_with_its_generation_also_if_its_readers_have_ended_before";
+    apart::alone(path, run_readers_that_end_early);
+}
+
+fn run_readers_that_end_early() {
+    apart::begin();
     let scratch = scratch();
     let mut world = World::new(1, 2, &scratch.path().join("place"));
     let is_read = Rc::new(Cell::new(false));
