@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Turns without anything new after which it is found out whether all have come to a stop.
 const PATIENCE: u32 = 30;
 
+/// Turns after which programs count as endless.
+const MOST: u32 = 1_000_000;
+
 /// Milliseconds in which threads of agents may do something before a program counts as stuck.
 const THREADS: u32 = 400;
 
@@ -124,7 +127,10 @@ impl World {
     /// If programs wait for each other or for an answer that does not come.
     pub(super) fn run(&mut self) {
         let (mut idle, mut before) = (0, 0);
-        while !self.tasks.is_empty() {
+        for _ in 0..MOST {
+            if self.tasks.is_empty() {
+                return self.settle();
+            }
             if self.shared.chance.once_in(2) {
                 let node = self.shared.chance.of(0..self.agents.len());
                 self.turn(node, Duration::ZERO);
@@ -140,7 +146,7 @@ impl World {
                 idle = 0;
             }
         }
-        self.settle();
+        self.fail("programs do not end");
     }
 
     /// Lets all go on once; false if nothing happens.
@@ -166,6 +172,10 @@ impl World {
                 return;
             }
         }
+        self.fail("nothing happens any more");
+    }
+
+    fn fail(&self, why: &str) -> ! {
         let doing = self.shared.doing.borrow();
         let doing = doing.iter().map(|(name, what)| format!("\n{name}: {what}"));
         let status = |agent: &Agent| {
@@ -173,7 +183,7 @@ impl World {
             format!("\n{status}")
         };
         let agents = self.agents.iter().map(status);
-        panic!("nothing happens any more:{}", doing.chain(agents).collect::<String>());
+        panic!("{why}:{}", doing.chain(agents).collect::<String>());
     }
 
     /// Lets agents finish what they are doing.
