@@ -64,7 +64,7 @@ static FILE: Mutex<String> = Mutex::new(String::new());
 static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Writes a message if its level is enabled on this rank: `log!(Level::Warn, "{path}: ...")`.
-/// Import the macro (`aggio_base::log`) and [`Level`](crate::log::Level).
+/// Import the macro (`aggio_base::log`) and [`Level`].
 #[macro_export]
 macro_rules! log {
     ($level:expr, $($message:tt)+) => {
