@@ -87,7 +87,7 @@ impl Manual {
     }
 }
 
-/// An argument whose help has its possible values, with their meanings, in one sentence.
+/// An argument with a help text that lists its possible values and their meanings.
 fn with_values(argument: clap::Arg) -> clap::Arg {
     let values = argument.get_possible_values();
     if values.is_empty() {

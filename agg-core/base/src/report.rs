@@ -151,7 +151,7 @@ counters! {
     two_phase;
     /// Other collective calls.
     collective_alone;
-    /// Independent accesses whose requests included the gaps.
+    /// Independent accesses with requests that included the gaps.
     sieved;
     /// Other independent accesses with gaps.
     listed;

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The bytes of a file, shared by all who have it open.
+/// The bytes of a file, shared by its open handles.
 type Content = Arc<Mutex<Vec<u8>>>;
 
 /// All files, by name.
@@ -29,7 +29,7 @@ fn errno<T>(number: i32) -> io::Result<T> {
 }
 
 impl MemoryFile {
-    /// The bytes, if the file was opened for what is to be done.
+    /// The bytes, if the access mode allows the operation.
     fn bytes(&self, allowed: bool) -> io::Result<MutexGuard<'_, Vec<u8>>> {
         if self.closed.load(SeqCst) || !allowed {
             return errno(libc::EBADF);

@@ -404,7 +404,7 @@ hints! {
     /// storage: `automatic` where the file system reliably reports stored extents, and elsewhere
     /// behind the end of the file; `enable` everywhere.
     aggio_fill_elision: Switch = Switch::Automatic; Aggio Tunes;
-    /// The format, whose structure borders of file domains follow. `automatic` detects netCDF
+    /// The format: borders of file domains follow its structure. `automatic` detects netCDF
     /// classic; `records:SIZE[:HEADER]` means records of SIZE bytes behind HEADER bytes; `bytes`
     /// means no format.
     aggio_format: Format = Chosen::Automatic; Aggio Acts [same, at_open];

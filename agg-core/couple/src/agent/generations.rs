@@ -198,7 +198,7 @@ impl Generations {
             // It sends differences from the beginning, or names the extents that it keeps.
             self.hosted.host(open.area).shared = true;
         }
-        // A node that has a copy of one kind keeps that until it has sent what it wrote.
+        // A node keeps the kind of its copy until it has sent all bytes that it wrote.
         let is_shared = || self.hosted.get(open.area).is_some_and(|one| one.shared);
         let shared = shared || keeps || is_written && is_shared();
         Ok(Away { handle, generation, area: open.area, size, mode, shared, early, keeps })

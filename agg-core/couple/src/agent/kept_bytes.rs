@@ -61,8 +61,8 @@ impl Supply<'_> {
         Ok(())
     }
 
-    /// The bytes of places that this node keeps for an owner, or owns, and that the owner gets or
-    /// others; `None` if it lacks some.
+    /// The bytes of places that this node keeps for an owner, or owns; `None` if it lacks some.
+    /// They go to the owner, if they are `for_owner`, or to a reader.
     fn kept_bytes(
         &mut self,
         (owner, area): (&str, u64),
@@ -90,7 +90,7 @@ impl Supply<'_> {
         self.push_part(&Part { owner, series, area: key.1, report, is_own: false, is_open });
     }
 
-    /// A generation of this node is complete: nodes get what they have subscribed to.
+    /// A generation of this node is complete: nodes get the bytes of their subscriptions.
     pub(super) fn announce(&mut self, area: Area) {
         let (owner, report) = (self.peers.nodes.own(), 0);
         let generation = self.own.registry.files.generations.get(&area);

@@ -213,9 +213,9 @@ impl Owner {
         Reply::Done
     }
 
-    /// Lets all other nodes than that of the process which write a generation send what they have
-    /// written; then `after` is done, which looks at it, or shows it to readers. False if there are
-    /// none.
+    /// Makes the other nodes that write a generation send their bytes; `after` follows, which looks
+    /// at the bytes or shows them to readers. The node of `process` is not asked. False if there
+    /// are no others.
     fn gathers(&mut self, area: Area, link: u64, process: Process, after: After) -> bool {
         let Some(hosted) = self.life.own.hosted.get(area) else { return false };
         let news = match after {

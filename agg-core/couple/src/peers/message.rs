@@ -81,8 +81,8 @@ pub(crate) enum Message {
     Answer(u64, Vec<u8>),
     /// The open with this ticket has succeeded; the body is as for `Where`, or empty.
     Opened(u64, Away),
-    /// What was wanted of memory that several nodes write, offset and length: the body has all that
-    /// the receiver does not keep itself.
+    /// Bytes that were wanted of memory that several nodes write: memory, offset, length. The body
+    /// has those that the receiver does not keep itself.
     Data(u64, u64, u64),
     /// Nobody needs this memory any more.
     Free(u64),

@@ -268,7 +268,7 @@ impl Replicas {
     pub(crate) fn close(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.opens = copy.opens.saturating_sub(1);
-        // One that was written, and whose bytes its owner has, was of use to its readers.
+        // After its owner has all written bytes, a copy is of use only while it is open.
         let was_written = copy.shared.is_some() && copy.writing.granted > 0;
         copy.gone |= copy.opens == 0 && was_written && copy.writing.is_over();
         self.note_habit(key);

@@ -170,8 +170,7 @@ impl Shared {
         extents.iter().for_each(|extent| self.reported.join(*extent, ()));
     }
 
-    /// The owner gets bytes that have stayed here until now: what programs write to them later
-    /// differs from these.
+    /// The owner gets bytes that have stayed here until now. Later writes are compared with them.
     ///
     /// # Errors
     /// The system's.

@@ -281,8 +281,8 @@ impl Twin {
     }
 
     /// Takes the bytes that the owner has into a copy, where that has no news of its own. The owner
-    /// knows what is `kept` here: of that, it has nothing older. Of the news, `own` bytes were read
-    /// from what programs of this node have written, and may be in the copy already.
+    /// knows the bytes that are `kept` here, and has no older ones. Of the news, `own` bytes come
+    /// from this node's files, and may be in the copy already.
     ///
     /// # Errors
     /// The system's.
@@ -303,7 +303,7 @@ impl Twin {
             before[place(part)].copy_from_slice(&now[place(part)]);
         }
         for at in own.iter().flat_map(|part| place(part.intersect(all))) {
-            // What was written since is not in common.
+            // Bytes that were written since are not in common.
             before[at] = if now[at] == news[at] { news[at] } else { before[at] };
         }
         let ranges = differences(news, &before);

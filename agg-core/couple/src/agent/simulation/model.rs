@@ -1,8 +1,8 @@
 //! The oracle: the bytes of each generation, and which of them a process must see.
 //!
-//! Writers number their writes. A synchronisation or a close publishes those of its process; an
-//! open or a synchronisation of another one lets that see what was published before. A byte is
-//! certain for a process if it sees the last write to it.
+//! Writers number their writes. A synchronisation or a close publishes the writes of its process.
+//! An open or a synchronisation of another process makes the published writes visible to it. A byte
+//! is certain for a process if the last write to it is visible to that process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ struct Write {
     number: u32,
 }
 
-/// The bytes of a generation, and what its writers see of each other.
+/// The bytes of a generation, and the writes that its writers see of each other.
 pub(super) struct Bytes {
     pub(super) all: Vec<u8>,
     last: Vec<Write>,
@@ -121,7 +121,7 @@ impl Bytes {
         self.published[who] = self.published[who].max(number);
     }
 
-    /// What a process sees if it looks now.
+    /// The last published write of each process.
     pub(super) fn published(&self) -> Vec<u32> {
         self.published.clone()
     }
@@ -232,7 +232,7 @@ impl Expected {
 #[derive(Default)]
 pub(super) struct File {
     pub(super) generations: RefCell<Vec<Rc<Expected>>>,
-    /// Readers whose first open is under way.
+    /// Readers with their first open under way.
     pub(super) coming: Cell<usize>,
 }
 

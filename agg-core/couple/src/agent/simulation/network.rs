@@ -14,7 +14,7 @@ use std::rc::Rc;
 struct End {
     node: usize,
     other: Line,
-    /// What the other end has sent, and how many bytes of the first piece were taken.
+    /// Pieces that the other end has sent, and how many bytes of the first were taken.
     coming: VecDeque<Piece>,
     taken: usize,
     /// Bytes that may be taken now.

@@ -1,5 +1,5 @@
-//! An open coupled file of a program: what the hooks of the C library, or the driver of MPI-IO, do
-//! with its calls.
+//! An open coupled file of a program. Its methods send the requests of the hooks of the C library,
+//! or of the driver of MPI-IO.
 
 use super::program::Program;
 use crate::peers::{AWAY, UNIT};
@@ -39,7 +39,7 @@ pub(super) struct OpenFile {
     known: BTreeSet<u64>,
     had_bytes: bool,
     wrote: bool,
-    /// What was written and not told, if the agent needs it.
+    /// Extents that were written and not told, if the agent needs them.
     written: Option<Overlay<()>>,
     /// Bytes that were read.
     pub(super) moved: u64,
@@ -181,7 +181,7 @@ impl OpenFile {
         program.order(Request::Wrote(self.handle, extents)).await
     }
 
-    /// Lets others see what was written.
+    /// Makes the written bytes visible to others.
     ///
     /// # Errors
     /// The number of the error.
@@ -190,7 +190,7 @@ impl OpenFile {
         program.order(Request::Sync(self.handle)).await
     }
 
-    /// Lets this process see what others have synchronised.
+    /// Makes the bytes that others have synchronised visible to this process.
     ///
     /// # Errors
     /// The number of the error.

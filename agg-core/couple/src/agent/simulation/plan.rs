@@ -48,7 +48,7 @@ pub(super) fn run(seed: u64) {
     world.check_rest();
 }
 
-/// Checks what is on disk when all programs have ended.
+/// Checks the file on disk when all programs have ended.
 fn check_stored(target: &Target) {
     let Some(last) = target.file.newest() else { return };
     let must_be_there = match target.options.persist {

@@ -11,17 +11,17 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What programs and their scheduler have in common.
+/// State that programs share with their scheduler.
 pub(super) struct Shared {
     pub(super) chance: Chance,
     /// Steps of all programs so far.
     pub(super) steps: Cell<u64>,
-    /// How often nothing has happened any more, and who waits for the next time.
+    /// How often all have come to rest, and how many programs wait for the next time.
     pub(super) calms: Cell<u64>,
     pub(super) awaits_calm: Cell<u32>,
     /// The numbers of the complete generations that owners have, by name.
     pub(super) complete: RefCell<BTreeMap<Vec<u8>, BTreeSet<u64>>>,
-    /// What each program does at the moment.
+    /// The present action of each program.
     pub(super) doing: RefCell<BTreeMap<String, String>>,
 }
 
@@ -59,7 +59,7 @@ impl Program {
         &self.shared.chance
     }
 
-    /// Notes what the program does, for the message about a failure.
+    /// Notes the action of the program, for the message about a failure.
     pub(super) fn does(&self, what: impl Into<String>) {
         self.shared.doing.borrow_mut().insert(self.name.clone(), what.into());
     }

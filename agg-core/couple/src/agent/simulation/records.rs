@@ -22,7 +22,7 @@ struct Series {
     version: u8,
     variables: u64,
     records: Vec<u64>,
-    /// Records whose number was written, or is just being written, of all generations.
+    /// Announced records of all generations, or records that are just being announced.
     announced: Cell<u64>,
     /// Generations up to the newest one that a reader was done with.
     read: Cell<usize>,

@@ -1,4 +1,4 @@
-//! What is left after programs have ended.
+//! Nothing is left after programs have ended.
 
 use super::open_file::{How, OpenFile};
 use super::plan::scratch;

@@ -1,4 +1,4 @@
-//! Agents of several nodes and programs on them, in one thread: chance decides who goes on.
+//! Agents of several nodes and programs on them, in one thread; a random number chooses the next.
 
 use super::super::clients::ClientProcess;
 use super::network::{InMemory, Network};
@@ -41,7 +41,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// So many nodes, whose agents meet in a directory.
+    /// `nodes` nodes with agents that find each other in a directory.
     pub(super) fn new(seed: u64, nodes: usize, directory: &Path) -> Self {
         let network = Network::new(seed);
         let agent = |node: usize| {
@@ -84,7 +84,7 @@ impl World {
         self.tasks.push(Task { node, process, future: Some(Box::pin(run(program))) });
     }
 
-    /// What has happened so far, as a number that grows.
+    /// The number of events so far.
     fn events(&self) -> u64 {
         let said = self.agents.iter().map(|agent| agent.peers.as_ref().unwrap().nodes.said);
         said.sum::<u64>() + self.network.borrow().arrived + self.shared.steps.get()
@@ -186,7 +186,7 @@ impl World {
         panic!("{why}:{}", doing.chain(agents).collect::<String>());
     }
 
-    /// Lets agents finish what they are doing.
+    /// Runs agents until they are idle.
     pub(super) fn settle(&mut self) {
         let is_storing = |agent: &Agent| agent.owner.life.storage.is_busy();
         while self.is_going_on() || self.agents.iter().any(is_storing) {

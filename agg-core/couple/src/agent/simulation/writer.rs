@@ -310,7 +310,7 @@ impl Writer {
         self.program.order(Request::Unlink(from, options)).await.unwrap();
     }
 
-    /// Reads what its own program has just written.
+    /// Reads bytes that its own program has just written.
     async fn look_back(&self, making: &Making) {
         let Some(generation) = making.target.file.newest() else { return };
         let (path, options) = (making.target.path.clone(), making.target.options.clone());

@@ -26,8 +26,8 @@ impl Replicas {
         false
     }
 
-    /// The owner has all that was written: it is of no use when nobody has it open any more. Those
-    /// that read it get what others write meanwhile.
+    /// The owner has all written bytes: the copy is of use only while it is open. Its readers get
+    /// bytes that other nodes write meanwhile.
     pub(crate) fn retire(&mut self, key: Key) {
         let Some(copy) = self.all.get_mut(&key) else { return };
         copy.gone |= copy.opens == 0;
