@@ -75,7 +75,9 @@ impl Lifecycle {
         if let Err(error) = self.own.memory.areas.trim(area) {
             log!(Level::Debug, "agent: memory that nobody wrote to is kept: {error}");
         }
-        let changed = if written {
+        // The memory here does not show bytes that other nodes have.
+        let has_other_parts = copy_of.is_some_and(|from| self.own.hosted.differ(area, from));
+        let changed = if written || has_other_parts {
             Some(true)
         } else {
             self.background.is_changed(area, copy_of, &self.own.memory.areas)

@@ -236,3 +236,41 @@ fn a_node_has_one_kind_of_copy_as_long_as_it_writes_whether_or_not_programs_name
         assert_eq!(both.map(|away| away.keeps), [first, false]);
     }
 }
+
+#[test]
+fn a_copy_is_a_generation_if_another_node_keeps_its_bytes_whatever_the_memory_here_shows() {
+    let mut scene = Scene::with(&[1]);
+    let (handle, file) = scene.open(1, true);
+    std::fs::File::from(file).set_len(5).unwrap();
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    scene.agent.settle();
+    let own = &mut scene.agent.owner.life.own;
+    own.registry.join(REMOTE, Who { job: 1, ranks: 1, family: 1, label: String::new() });
+    own.registry.processes.lives_on(REMOTE, PEER.0);
+    let Answer::Opened(opening) = own.registry.open(REMOTE, &ask(true)) else { panic!() };
+    scene.agent.settle();
+    let (area, own) = (opening.area, &mut scene.agent.owner.life.own);
+    let fd = own.memory.areas.open(area, true, true, false).unwrap();
+    own.lend(PEER, opening.handle, 2, std::os::fd::AsRawFd::as_raw_fd(&fd)).unwrap();
+    let facts = aggio_base::os::fstat(std::os::fd::AsRawFd::as_raw_fd(&fd)).unwrap();
+    let place = Received::Bytes(places(&[aggio_base::Extent::new(0, 1)]));
+    for (message, body) in [
+        (Message::Caller("node2 00ff".into()), Received::None),
+        (Message::Size(area, 0, true), Received::None),
+        (Message::Size(area, 5, true), Received::None),
+        (Message::Keeps(area, 1), place),
+    ] {
+        scene.agent.hear_peer(PEER, message, body).unwrap();
+    }
+    // As if all this happened within one tick of the clock.
+    let modified = (facts.st_mtime, facts.st_mtime_nsec);
+    crate::areas::set_time(std::os::fd::AsRawFd::as_raw_fd(&fd), modified).unwrap();
+    drop(fd);
+    scene.agent.owner.life.own.registry.close(REMOTE, opening.handle, 0, false);
+    scene.agent.settle();
+    scene.agent.hear_peer(PEER, Message::Stored(area, 1, Vec::new()), Received::None).unwrap();
+    scene.agent.owner.life.look_again(area, 0);
+    scene.agent.settle();
+    let generation = &scene.agent.owner.life.own.registry.files.generations[&area];
+    assert_eq!(generation.state, crate::registry::State::Complete);
+}

@@ -106,6 +106,11 @@ impl Located {
         shares.into_values().max().unwrap_or(0)
     }
 
+    /// The extents that other nodes have, and these nodes.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (Extent, Holder)> {
+        self.parts.iter()
+    }
+
     /// The nodes that have bytes.
     pub(crate) fn holders(&self) -> BTreeSet<Holder> {
         self.parts.iter().map(|(_, holder)| holder).collect()

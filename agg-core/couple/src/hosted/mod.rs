@@ -77,6 +77,13 @@ impl<T> Hosting<T> {
         }
     }
 
+    /// Whether other nodes have other parts of a generation than of the one with whose bytes it
+    /// began.
+    pub(crate) fn differ(&self, area: Area, from: Area) -> bool {
+        let parts = |area| self.all.get(&area).into_iter().flat_map(|one| one.located.parts());
+        !parts(area).eq(parts(from))
+    }
+
     /// The nodes that have the bytes of `extents`, which are in order and apart: the first `most`
     /// parts. The generation is of `series` now. Whether these are all.
     pub(crate) fn find(
