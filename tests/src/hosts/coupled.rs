@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time after which a program is killed.
@@ -25,6 +26,8 @@ pub struct CoupledHosts {
     /// The directory of the coupled files.
     pub files: Directory,
     scratch: Directory,
+    /// The number of commands that [`prepare`](Self::prepare) has made.
+    commands: AtomicU32,
 }
 
 impl CoupledHosts {
@@ -34,7 +37,7 @@ impl CoupledHosts {
         library()?;
         let cluster = plan.start_if_possible(agent)?;
         let [meeting, files, scratch] = [(); 3].map(|()| Directory::new());
-        Some(Self { cluster, meeting, files, scratch })
+        Some(Self { cluster, meeting, files, scratch, commands: AtomicU32::new(0) })
     }
 
     /// Returns the full name of a coupled file.
@@ -42,13 +45,18 @@ impl CoupledHosts {
         self.files.path().join(name).display().to_string()
     }
 
-    /// Adds the library, and rules for coupled files, to the environment of a command.
+    /// Adds the library, rules for coupled files, and a directory for temporary files of its own
+    /// to the environment of a command.
     ///
     /// # Panics
     ///
-    /// If there is no library.
+    /// If there is no library, or the directory cannot be made.
     pub fn prepare(&self, mut command: Command, mpi: &Mpi) -> Command {
         let library = library().expect("a library");
+        // Two of Open MPI's launchers that make the same directory at the same time can fail.
+        let number = self.commands.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.scratch.path().join(number.to_string());
+        std::fs::create_dir(&temporary).expect("a directory");
         let shim = self.cluster.launch().preload(mpi);
         let words = shim.into_iter().chain([library.clone()]).map(OsString::from);
         let preload = words.collect::<Vec<_>>().join(":".as_ref());
@@ -58,10 +66,10 @@ impl CoupledHosts {
             // Ranks of several hosts share the processors of this one.
             command.env("OMPI_MCA_mpi_yield_when_idle", "1");
             // Hosts of other tests have the same names, and their processes have the same numbers.
-            command.env("OMPI_MCA_orte_tmpdir_base", self.scratch.path());
+            command.env("OMPI_MCA_orte_tmpdir_base", &temporary);
         }
         command
-            .env("TMPDIR", self.scratch.path())
+            .env("TMPDIR", &temporary)
             .env("LD_PRELOAD", preload)
             .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync,*.step:ready=step")
             .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
