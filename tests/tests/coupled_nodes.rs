@@ -2,7 +2,7 @@
 //! with the writer or the reader first.
 
 use aggio_tests::hosts::{CoupledHosts, Plan, end};
-use aggio_tests::{Mpi, compile, factor, installed, library};
+use aggio_tests::{Mpi, compile, factor, installed, library, postpone};
 use std::path::Path;
 use std::time::Duration;
 
@@ -128,6 +128,30 @@ fn three_hosts_write_generations_for_three_others() {
 fn five_hosts_write_generations_for_five_others() {
     let large = if factor() > 1 { &[16 << 10, 64 << 10, 256 << 10][..] } else { &[] };
     generations_of(5, &[&[1 << 10, 4 << 10], large].concat());
+}
+
+#[test]
+fn generations_from_one_mebibyte_to_four_gibibytes_go_between_hosts_of_all_numbers_and_mpis() {
+    if factor() == 1 {
+        return postpone("exchanges of up to 4 GiB (AGGIO_TEST_FACTOR above 1)");
+    }
+    let sizes = [1, 4, 16, 64, 256, 4096];
+    let mpis = installed();
+    for hosts in 1..=5 {
+        let Some(place) = place(Plan::new(2 * hosts, 1)) else { return };
+        for (size, number) in sizes.into_iter().zip(0..) {
+            for writer in &mpis {
+                for reader in &mpis {
+                    for reader_first in [false, true] {
+                        let (hosts, kibibytes) = ((hosts, hosts), size << 10);
+                        let values = ["random", "integers", "zeros"][number % 3];
+                        let exchange = Exchange { hosts, kibibytes, reader_first, values, ..PLAIN };
+                        exchange.is_right(&place, writer, reader);
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -10,8 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time after which a program is killed.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Returns the time after which a program is killed. `make check-long` exchanges gibibytes.
+fn limit() -> Duration {
+    Duration::from_secs(if crate::factor() > 1 { 600 } else { 60 })
+}
 
 /// Text that [`end`] appends to the output of a program that it had to kill.
 pub const LATE: &str = "\nit was killed: it did not end";
@@ -186,7 +188,7 @@ impl CoupledHosts {
     /// Waits until more than `owned` files have an owner, or for the limit.
     pub fn wait_for_more_than(&self, owned: usize) {
         let began = Instant::now();
-        while self.owned() <= owned && began.elapsed() < LIMIT {
+        while self.owned() <= owned && began.elapsed() < limit() {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -204,7 +206,7 @@ impl CoupledHosts {
         let left = || crate::names_in(&directory);
         let is_left = |name: &String| !name.ends_with("token") && !name.ends_with(".log");
         while left().iter().any(is_left) {
-            assert!(began.elapsed() < LIMIT, "{:?}", left());
+            assert!(began.elapsed() < limit(), "{:?}", left());
             for host in self.cluster.names() {
                 let mut quit = self.cluster.launch().command(&host);
                 quit.arg(&aggio).args(["agent", "--quit", "--dir"]).arg(&directory);
@@ -229,7 +231,7 @@ pub fn end(child: Child) -> (bool, String) {
     let id = child.id().cast_signed();
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let guard = std::thread::spawn(move || {
-        let is_late = told.recv_timeout(LIMIT).is_err();
+        let is_late = told.recv_timeout(limit()).is_err();
         if is_late {
             // SAFETY: two numbers; the child has not been waited for.
             unsafe { libc::kill(id, libc::SIGKILL) };
