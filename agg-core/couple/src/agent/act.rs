@@ -49,7 +49,7 @@ impl Agent {
                 Action::Reply(link, reply) => _ = self.reply(link, &reply, None),
                 Action::Wait(link) => self.links.let_wait(link),
                 Action::Open(opened) => self.open(opened),
-                Action::Serve(asked) => self.serve_again(asked),
+                Action::Route(asked) => self.route(asked),
                 Action::Refuse(peer, error) => self.refuse_peer(peer, &error),
                 Action::Broken(key, error) => self.cannot_send(key, &error),
                 Action::Send(key, messages) => {

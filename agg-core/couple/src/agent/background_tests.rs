@@ -23,7 +23,7 @@ impl Scene {
         let (handle, file) = scene.open(1, true);
         File::from(file).write_all_at(&vec![7; LEN], 0).unwrap();
         assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
-        scene.agent.serve(1, update(false));
+        scene.agent.receive(1, update(false));
         assert!(scene.ends[&1].receive(false).is_err(), "it is not answered yet");
         scene
     }
@@ -116,7 +116,7 @@ fn who_opens_a_large_copy_while_it_is_compared_is_waited_for() {
     let mut scene = Scene::with_update();
     let open = scene.answer(1);
     scene.close(1, open);
-    scene.agent.serve(1, update(false));
+    scene.agent.receive(1, update(false));
     let again = scene.answer(1);
     again.1.write_all_at(b"new", 9).unwrap();
     scene.turn_aside();
@@ -131,7 +131,7 @@ fn who_opens_a_large_copy_while_it_is_compared_is_waited_for() {
 #[test]
 fn a_file_that_is_cut_while_it_is_copied_has_no_bytes() {
     let mut scene = Scene::with_update();
-    scene.agent.serve(2, update(true));
+    scene.agent.receive(2, update(true));
     let (one, other) = (scene.answer(1), scene.answer(2));
     assert_eq!((one.1.metadata().unwrap().len(), other.1.metadata().unwrap().len()), (0, 0));
     other.1.write_all_at(b"short", 0).unwrap();
@@ -160,7 +160,7 @@ fn a_copy_whose_program_dies_meanwhile_is_given_up() {
 #[test]
 fn who_waits_for_a_copy_whose_beginner_dies_is_told() {
     let mut scene = Scene::with_update();
-    scene.agent.serve(2, update(false));
+    scene.agent.receive(2, update(false));
     scene.agent.owner.life.own.registry.end(1, false);
     scene.agent.settle();
     let began = Instant::now();

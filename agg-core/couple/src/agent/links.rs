@@ -191,8 +191,8 @@ impl Links {
         own.map(|(link, _)| *link).collect()
     }
 
-    /// The process that may ask for something, which does not wait for an answer.
-    pub(super) fn asks(&self, link: u64) -> Option<Process> {
+    /// Returns the process of a connection, unless it waits for an answer.
+    pub(super) fn caller(&self, link: u64) -> Option<Process> {
         self.all.get(&link).filter(|found| !found.waits)?.process
     }
 
@@ -275,17 +275,17 @@ mod tests {
             links.add(link, packets, None);
             end
         });
-        assert_eq!(links.asks(7), None, "nobody knows the process");
+        assert_eq!(links.caller(7), None, "nobody knows the process");
         [7, 8].into_iter().for_each(|link| links.belongs_to(link, 1));
-        assert_eq!((links.of(1), links.asks(7)), (vec![7, 8], Some(1)));
+        assert_eq!((links.of(1), links.caller(7)), (vec![7, 8], Some(1)));
         links.let_wait(7);
-        assert_eq!(links.asks(7), None);
+        assert_eq!(links.caller(7), None);
         let reminder = Reply::Waits("it waits".into());
         assert!(links.send(7, &reminder, None).unwrap());
-        assert_eq!(links.asks(7), None, "it was only told that it waits");
+        assert_eq!(links.caller(7), None, "it was only told that it waits");
         assert!(!links.send(7, &reminder, None).unwrap(), "it has not read the one before");
         assert!(links.send(7, &Reply::Done, None).unwrap());
-        assert_eq!(links.asks(7), Some(1));
+        assert_eq!(links.caller(7), Some(1));
         assert!(!links.send(9, &Reply::Done, None).unwrap(), "there is no such connection");
         drop(ends);
         assert!(links.send(7, &Reply::Done, None).is_err());

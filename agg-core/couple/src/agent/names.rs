@@ -60,7 +60,7 @@ impl Names<'_> {
         for (waiting, ask) in self.owner.hand_over_name(path) {
             let action = match self.peers.guests.end(waiting.link) {
                 Some((peer, ticket)) => Action::Say(peer, Message::Moved(ticket), Body::None),
-                None => Action::Serve(open(&waiting, ask)),
+                None => Action::Route(open(&waiting, ask)),
             };
             self.owner.life.actions.push(action);
         }

@@ -21,7 +21,7 @@ impl Agent {
         while let Some(received) = self.links.receive(link) {
             match received {
                 Ok(Some((message, _))) => match Request::decode(&message) {
-                    Ok(request) => self.serve(link, request),
+                    Ok(request) => self.receive(link, request),
                     Err(error) => self.refuse(link, &error),
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -88,8 +88,8 @@ impl Agent {
         })
     }
 
-    /// Serves a message of a program.
-    pub(super) fn serve(&mut self, link: u64, request: Request) {
+    /// Handles a message of a program.
+    pub(super) fn receive(&mut self, link: u64, request: Request) {
         match request {
             Request::Hello { job, ranks, rank, command, spools } => {
                 // A program that opens a file there gets the error if that cannot be.
@@ -117,8 +117,8 @@ impl Agent {
                 let reply = self.end_if_idle();
                 self.reply(link, &reply, None);
             }
-            request => match self.links.asks(link) {
-                Some(process) => self.serve_again(Asked { link, process, request }),
+            request => match self.links.caller(link) {
+                Some(process) => self.route(Asked { link, process, request }),
                 None => {
                     let error = io::Error::other("it comes out of turn");
                     self.refuse(link, &error);
@@ -144,8 +144,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Serves a program, here or on the node that owns the name that it asks about.
-    pub(super) fn serve_again(&mut self, asked: Asked) {
+    /// Serves a request here, or sends it to the node that owns the name.
+    pub(super) fn route(&mut self, asked: Asked) {
         self.catch_up(&asked.request);
         // It may have ended by now.
         if self.links.has(asked.link)

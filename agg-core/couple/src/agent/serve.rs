@@ -26,7 +26,7 @@ impl Owner {
             _ => None,
         };
         let reply = self.refused_spool(&request);
-        let reply = reply.or_else(|| self.serve_known(link, process, request));
+        let reply = reply.or_else(|| self.reply_to(link, process, request));
         let Some(reply) = reply else { return self.settle() };
         let reply = match (self.life.carry_out(0), reply) {
             (Some(number), Reply::Done) => Reply::Failed(number, String::new()),
@@ -40,7 +40,7 @@ impl Owner {
     }
 
     /// The answer to a request, unless that is given later, or was.
-    fn serve_known(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
+    fn reply_to(&mut self, link: u64, process: Process, request: Request) -> Option<Reply> {
         let (registry, areas) = (&mut self.life.own.registry, &self.life.own.memory.areas);
         let mut caller = Caller { process, registry, areas };
         Some(match request {

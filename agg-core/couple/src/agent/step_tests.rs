@@ -68,7 +68,7 @@ fn a_reader_opens_when_the_header_announces_a_record_and_not_before() {
     let mut scene = Scene::with(&[1, 2]);
     let (Reply::Opened(handle, _), Some(fd)) = scene.call(1, open(true, false)) else { panic!() };
     let (file, whole) = (File::from(fd), header(1, 1, &SHORTS, BEGIN));
-    scene.agent.serve(2, open(false, false));
+    scene.agent.receive(2, open(false, false));
     for bytes in [&whole[..40], &header(1, 0, &SHORTS[..1], BEGIN), &header(1, 0, &SHORTS, BEGIN)] {
         file.write_all_at(bytes, 0).unwrap();
         assert_eq!(scene.call(1, Request::Announce(handle, Before::All)).0, Reply::Done);
@@ -123,12 +123,12 @@ fn a_reader_that_asks_again_waits_for_more_records_or_for_the_end() {
         Ok(Some((message, _))) => Some(Reply::decode(&message).unwrap()),
         _ => None,
     };
-    written.scene.agent.serve(2, Request::Records(reader, 1));
+    written.scene.agent.receive(2, Request::Records(reader, 1));
     assert_eq!(answer(&written), None);
     written.write(0, 0..2);
     written.announce(1, &SHORTS, Before::All);
     assert_eq!(answer(&written), Some(some(1)));
-    written.scene.agent.serve(2, Request::Records(reader, 2));
+    written.scene.agent.receive(2, Request::Records(reader, 2));
     assert_eq!(answer(&written), None);
     let Written { mut scene, handle, file, .. } = written;
     drop(file);
@@ -146,13 +146,13 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     let Reply::Failed(libc::EIO, text) = written.records(reader, 0) else { panic!() };
     assert!(text.contains("changed the header"), "{text}");
     assert!(written.scene.call(2, Request::Close(reader, 0)).0 == Reply::Done);
-    written.scene.agent.serve(2, open(false, true));
+    written.scene.agent.receive(2, open(false, true));
     assert!(written.scene.ends[&2].receive(false).is_err(), "it waits for the whole file");
 
     let mut written = Written::new();
     let reader = written.read(false);
     assert_eq!(written.records(reader, 0), some(0));
-    written.scene.agent.serve(2, Request::Records(reader, 1));
+    written.scene.agent.receive(2, Request::Records(reader, 1));
     written.scene.agent.owner.life.own.registry.end(1, false);
     written.scene.agent.settle();
     let (message, _) = written.scene.ends[&2].receive(false).unwrap().unwrap();
@@ -171,6 +171,6 @@ fn a_reader_of_a_part_opens_the_same_generation_again() {
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     let (Reply::Opened(reader, 1), Some(_)) = scene.call(2, open(false, true)) else { panic!() };
     assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
-    scene.agent.serve(2, open(false, true));
+    scene.agent.receive(2, open(false, true));
     assert!(scene.ends[&2].receive(false).is_err(), "it has read all of it");
 }

@@ -162,10 +162,10 @@ impl Scene {
     fn call(&mut self, link: u64, request: Request) -> (Reply, Option<OwnedFd>) {
         if std::mem::take(&mut self.dies) {
             let again = Request::decode(&request.encode()).unwrap();
-            self.agent().serve(link, again);
+            self.agent().receive(link, again);
             self.begin();
         }
-        self.agent().serve(link, request);
+        self.agent().receive(link, request);
         let (message, fd) = self.ends[&link].receive(false).unwrap().unwrap();
         (Reply::decode(&message).unwrap(), fd)
     }

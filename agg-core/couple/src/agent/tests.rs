@@ -44,7 +44,7 @@ impl Scene {
 
     /// The answer to a program, and the descriptor that comes with it.
     pub(super) fn call(&mut self, process: Process, request: Request) -> (Reply, Option<OwnedFd>) {
-        self.agent.serve(process, request);
+        self.agent.receive(process, request);
         let (message, fd) = self.ends[&process].receive(false).unwrap().unwrap();
         (Reply::decode(&message).unwrap(), fd)
     }
@@ -285,14 +285,14 @@ fn what_is_spoiled_before_its_descriptor_is_closed_is_never_complete() {
 #[test]
 fn a_wait_that_is_taken_back_is_answered_once() {
     let mut scene = Scene::with(&[1, 2]);
-    scene.agent.serve(2, open(false, true));
+    scene.agent.receive(2, open(false, true));
     let (reply, _) = scene.call(2, Request::Cancel);
     assert_eq!(number(&reply), libc::EINTR);
     let (handle, file) = scene.open(1, true);
     drop(file);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     scene.open(2, false);
-    scene.agent.serve(2, Request::Cancel);
+    scene.agent.receive(2, Request::Cancel);
     assert!(scene.ends[&2].receive(false).is_err(), "what was answered is not answered again");
     assert!(scene.agent.links.has(2));
 }
@@ -301,7 +301,7 @@ fn a_wait_that_is_taken_back_is_answered_once() {
 fn an_open_whose_program_is_gone_is_taken_back() {
     let mut scene = Scene::with(&[1, 2]);
     drop(scene.ends.remove(&1));
-    scene.agent.serve(1, open(true, false));
+    scene.agent.receive(1, open(true, false));
     assert!(scene.agent.owner.life.own.registry.opens.is_empty());
     assert!(scene.agent.owner.life.own.registry.files.generations.is_empty());
 }
@@ -336,7 +336,7 @@ fn parts_of_a_status_are_of_one_text() {
 #[test]
 fn a_program_that_stands_still_is_reminded_once_and_has_room_for_its_answer() {
     let mut scene = Scene::with(&[1, 2]);
-    scene.agent.serve(2, open(false, true));
+    scene.agent.receive(2, open(false, true));
     for _ in 0..10_000 {
         scene.agent.reply(2, &Reply::Waits("x".repeat(300)), None);
     }

@@ -53,8 +53,8 @@ pub(crate) enum Action {
     Fail(u64, Reply),
     /// The same for an open that the owner has counted.
     Withdraw(u64, Reply),
-    /// A request of a program is served anew.
-    Serve(Asked),
+    /// The request of a program is routed.
+    Route(Asked),
     /// The open with this ticket is made anew.
     OpenAgain(u64),
     /// A replica goes on with the messages to its owner.

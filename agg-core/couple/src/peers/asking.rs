@@ -60,7 +60,7 @@ impl Peers {
                 vec![all.ask_for_records(link, process, handle, told)]
             }
             Request::Fetch(handle, extents, ahead) => all.fetch_for(link, handle, extents, ahead),
-            request => all.serve(Asked { link, process, request }),
+            request => all.ask_owner(Asked { link, process, request }),
         })
     }
 

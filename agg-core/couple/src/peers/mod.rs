@@ -332,7 +332,7 @@ impl Peers {
         if let Request::Rename(_, to, _) = &kept.asked.request {
             self.nodes.forget_owner(to);
         }
-        vec![Action::Serve(kept.asked)]
+        vec![Action::Route(kept.asked)]
     }
 
     /// The generation of an open was given up before its program had a descriptor. A reader opens
@@ -345,7 +345,7 @@ impl Peers {
             true => vec![Action::ask(owner, link, process, Request::Check(away.handle, 0))],
             false => vec![
                 Action::ask(owner, 0, process, Request::Withdraw(away.handle)),
-                Action::Serve(kept.asked),
+                Action::Route(kept.asked),
             ],
         }
     }
@@ -410,7 +410,7 @@ impl Peers {
                     continue;
                 }
                 _ if never => {
-                    actions.push(Action::Serve(asked));
+                    actions.push(Action::Route(asked));
                     continue;
                 }
                 // Whether the owner got the written bytes is not known.

@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd;
 impl Replication {
     /// Serves a request about an open file. If several nodes write it, the owner gets the written
     /// bytes before it is asked. In any case it is asked: it alone learns of the death of a writer.
-    pub(crate) fn serve(&mut self, asked: Asked) -> Vec<Action> {
+    pub(crate) fn ask_owner(&mut self, asked: Asked) -> Vec<Action> {
         let Asked { link, process, request } = asked;
         let held = match self.replicas.opens.get(request.handle().unwrap_or_default()) {
             Ok(held) => held,

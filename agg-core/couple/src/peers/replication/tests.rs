@@ -115,7 +115,7 @@ fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
     let replica = all.replicas.get_mut(KEY).unwrap();
     replica.is_written_by(7, false);
     all.replicas.fill(KEY, b"bytes", 100).unwrap();
-    let actions = all.serve(asked(3, Request::Sync(handle)));
+    let actions = all.ask_owner(asked(3, Request::Sync(handle)));
     assert!(matches!(actions[..], [Action::Wait(3), Action::Work(KEY)]), "{actions:?}");
     let steps: Vec<Action> = std::iter::from_fn(|| all.step(KEY, true)).flatten().collect();
     let sent: Vec<&Message> = steps
@@ -134,9 +134,9 @@ fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
 #[test]
 fn a_generation_that_its_owner_gives_up_answers_all_programs() {
     let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
-    let _ = all.serve(asked(3, Request::Renew(handle)));
+    let _ = all.ask_owner(asked(3, Request::Renew(handle)));
     all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
-    let _ = all.serve(asked(4, Request::Resize(handle, 3)));
+    let _ = all.ask_owner(asked(4, Request::Resize(handle, 3)));
     let actions = all.hear_free(KEY, &Two);
     let links: Vec<u64> = actions
         .iter()
@@ -218,7 +218,7 @@ fn the_memory_of_a_replica_that_no_program_can_change_keeps_its_size() {
     replica.is_written_by(7, false);
     replica.is_sent();
     // A request for the owner is still to be sent, so that the replica stays.
-    let _ = all.serve(asked(3, Request::Sync(handle)));
+    let _ = all.ask_owner(asked(3, Request::Sync(handle)));
     all.replicas.retire(KEY);
     all.replicas.close(KEY);
     assert!(all.replicas.get(KEY).unwrap().is_left());
@@ -277,7 +277,7 @@ fn bytes_on_their_way_do_not_undo_that_a_program_has_cut_the_file() {
     let file = all.replicas.open(KEY, (true, true, false)).unwrap();
     let size = || aggio_base::os::fstat(file.as_raw_fd()).unwrap().st_size;
     aggio_base::os::ftruncate(file.as_raw_fd(), 2).unwrap();
-    all.serve(asked(3, Request::Resize(handle, 2)));
+    all.ask_owner(asked(3, Request::Resize(handle, 2)));
     let mut body = Differences::default();
     body.add(0, b"bytes");
     hear(&mut all, Message::Data(KEY.1, 0, 5), &Received::Bytes(body.into_body()));
