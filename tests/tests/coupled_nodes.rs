@@ -16,6 +16,7 @@ struct Exchange<'a> {
     layout: &'a str,
     values: &'a str,
     kibibytes: u64,
+    generations: u32,
     /// Percentage of its part that a reader reads; 0 for all.
     percent: u32,
     reader_first: bool,
@@ -28,6 +29,7 @@ const PLAIN: Exchange<'static> = Exchange {
     layout: "contiguous",
     values: "random",
     kibibytes: 1024,
+    generations: 3,
     percent: 0,
     reader_first: false,
     pause: "0",
@@ -59,9 +61,10 @@ impl Exchange<'_> {
         let what = format!("{self:?}, {} -> {}", writer.name, reader.name);
         let (writers, readers) = self.hosts;
         let (file, size) = (place.file("parts.dat"), self.kibibytes.to_string());
-        let percent = self.percent.to_string();
+        let [generations, percent] = [self.generations, self.percent].map(|n| n.to_string());
         let words = |what| {
-            let mut words = vec![what, self.layout, self.values, &file[..], "3", &size[..]];
+            let mut words =
+                vec![what, self.layout, self.values, &file[..], &generations, &size[..]];
             words.extend((self.percent > 0 && what == "read").then_some(&percent[..]));
             words
         };
@@ -87,7 +90,7 @@ impl Exchange<'_> {
             happens();
             (place.succeeds(&what, writes), place.succeeds(&what, reads))
         };
-        for generation in 1..=3 {
+        for generation in 1..=self.generations {
             let line = format!("generation {generation}: right");
             assert!(text.contains(&line), "{what}: {text}{wrote}");
         }
@@ -139,14 +142,16 @@ fn generations_from_one_mebibyte_to_four_gibibytes_go_between_hosts_of_all_numbe
     let mpis = installed();
     for hosts in 1..=5 {
         let Some(place) = place(Plan::new(2 * hosts, 1)) else { return };
-        for (size, number) in sizes.into_iter().zip(0..) {
+        for (number, size) in sizes.into_iter().enumerate() {
+            let values = ["random", "integers", "zeros"][(number + hosts as usize) % 3];
+            // All hosts share the memory of this machine.
+            let generations = if size > 256 { 1 } else { 3 };
             for writer in &mpis {
                 for reader in &mpis {
                     for reader_first in [false, true] {
-                        let (hosts, kibibytes) = ((hosts, hosts), size << 10);
-                        let values = ["random", "integers", "zeros"][number % 3];
-                        let exchange = Exchange { hosts, kibibytes, reader_first, values, ..PLAIN };
-                        exchange.is_right(&place, writer, reader);
+                        let exchange = Exchange { generations, reader_first, values, ..PLAIN };
+                        Exchange { hosts: (hosts, hosts), kibibytes: size << 10, ..exchange }
+                            .is_right(&place, writer, reader);
                     }
                 }
             }
@@ -179,7 +184,9 @@ fn hosts_that_share_a_pid_namespace_are_nodes_of_their_own() {
 fn traffic_of(exchange: &Exchange<'_>, place: &CoupledHosts, mpi: &Mpi) -> Vec<(f64, f64)> {
     let before = place.cluster.traffic();
     exchange.is_right(place, mpi, mpi);
-    let generations = |bytes: u64| bytes as f64 / (3 * exchange.kibibytes * 1024) as f64;
+    let generations = |bytes: u64| {
+        bytes as f64 / (u64::from(exchange.generations) * exchange.kibibytes * 1024) as f64
+    };
     let moved = place.cluster.traffic().into_iter().zip(before).map(|(now, then)| now - then);
     moved.map(|one| (generations(one.bytes_out), generations(one.bytes_in))).collect()
 }
