@@ -53,7 +53,7 @@ TESTING = AGGIO_TESTS=require \
 test:
 	$(CARGO) build --workspace $(if $(filter release,$(TESTED)),--release)
 	$(CARGO) test --workspace --no-run
-	$(MAKE) -j2 --keep-going --output-sync=target test-first test-others
+	tests/scratch.sh $(MAKE) -j2 --keep-going --output-sync=target test-first test-others
 
 test-first:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(FIRST))
