@@ -29,6 +29,11 @@ pub(crate) fn is_directory(stat: &Stat) -> bool {
     kind(stat.st_mode) == FileType::Directory
 }
 
+/// Whether this is a regular file.
+pub(crate) fn is_regular(stat: &Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
+}
+
 /// A time of `stat`, also one before 1970.
 fn time(seconds: i64, nanoseconds: u64) -> SystemTime {
     let whole = Duration::from_secs(seconds.unsigned_abs());

@@ -3,6 +3,7 @@
 use crate::attributes::TTL;
 use crate::held;
 use crate::seek;
+use crate::stamp::Stamp;
 use agg_core::Extent;
 use agg_core::blob::{Attributes, Container, Hold, MANIFEST, Permissions, Reader, Verify, Writer};
 use agg_core::log::Level;
@@ -12,7 +13,7 @@ use std::io::{Error, Result};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// An open container.
 pub(crate) struct Blob {
@@ -130,13 +131,21 @@ impl Blob {
         self.told(self.container.set_mode(mode))
     }
 
+    pub(crate) fn set_owner(&self, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
+        self.told(self.container.set_owner(uid, gid))
+    }
+
+    pub(crate) fn set_times(
+        &self,
+        accessed: Option<SystemTime>,
+        modified: Option<SystemTime>,
+    ) -> Result<()> {
+        self.told(self.container.set_times(accessed, modified))
+    }
+
     /// Names that lead to it: none once it was removed.
     pub(crate) fn links(&self) -> u32 {
         u32::from(self.container.removed().is_none())
-    }
-
-    pub(crate) fn container(&self) -> &Container {
-        &self.container
     }
 
     /// Fills the buffer from `offset` on; less only at the end of the file.
@@ -145,8 +154,20 @@ impl Blob {
         self.told(self.reader.read_at(buffer, offset))
     }
 
+    /// The state of its data, if its next state has another number.
+    pub(crate) fn stamp(&self) -> Result<Option<Stamp>> {
+        self.refresh()?;
+        let reader = self.caught_up()?;
+        let found = self.attributes()?;
+        let time = found.mtime.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(0);
+        let modified = (seconds, u64::from(time.subsec_nanos()));
+        let stamp = Stamp { version: reader.generation(), size: found.size, modified };
+        Ok((reader.is_sealed() && found.sealed).then_some(stamp))
+    }
+
     /// The reader, with everything that was written until now.
-    pub(crate) fn caught_up(&self) -> Result<&Reader> {
+    fn caught_up(&self) -> Result<&Reader> {
         self.catch_up()?;
         Ok(&self.reader)
     }
@@ -163,7 +184,7 @@ impl Blob {
     }
 
     /// Takes in everything that was written until now.
-    pub(crate) fn refresh(&self) -> Result<()> {
+    fn refresh(&self) -> Result<()> {
         let now = (Instant::now(), self.changes.load(Ordering::Acquire));
         self.told(self.reader.refresh())?;
         *self.looked.lock() = now;
@@ -203,7 +224,7 @@ impl Blob {
     }
 
     /// Closes the log, also when the file system ends before all files were closed.
-    pub(crate) fn close_writer(&self) -> Result<()> {
+    fn close_writer(&self) -> Result<()> {
         match self.writer.write().take() {
             Some(writer) => self.ended(writer),
             None => Ok(()),

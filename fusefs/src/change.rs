@@ -1,12 +1,11 @@
 //! Changing attributes: mode, owner, size, times.
 
-use crate::blob;
-use crate::files::reopen;
 use crate::handles::Open;
 use crate::held;
 use crate::request::Caller;
+use crate::shown::Shown;
 use crate::tree::{Kind, Known};
-use crate::view::{Shown, View};
+use crate::view::View;
 use fuser::{FileHandle, TimeOrNow};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 use std::io::Result;
@@ -80,20 +79,18 @@ impl View {
 
     fn change_container(&self, id: u64, known: &Known, change: &Change) -> Result<()> {
         let blob = self.blob(id, known)?;
-        let told =
-            |result: agg_core::Result<()>| result.map_err(|why| blob::error(&known.fd, &why));
         if let Some(size) = change.size {
             blob.write(|log| log.set_size(size))?;
         }
         if change.uid.is_some() || change.gid.is_some() {
-            told(blob.container().set_owner(change.uid, change.gid))?;
+            blob.set_owner(change.uid, change.gid)?;
         }
         if let Some(mode) = change.mode {
-            told(blob.container().set_mode(mode & 0o7777))?;
+            blob.set_mode(mode & 0o7777)?;
         }
         let (accessed, modified) = (moment(change.accessed), moment(change.modified));
         if accessed.is_some() || modified.is_some() {
-            told(blob.container().set_times(accessed, modified))?;
+            blob.set_times(accessed, modified)?;
         }
         Ok(())
     }
@@ -110,10 +107,7 @@ impl View {
             match open.as_deref() {
                 // The right to do so was checked when the file was opened.
                 Some(Open::Plain { file, .. }) => file.set_len(size)?,
-                _ => {
-                    let flags = OFlags::WRONLY.bits().cast_signed();
-                    reopen(&known.fd, flags)?.set_len(size)?;
-                }
+                _ => held::reopen(&known.fd, OFlags::WRONLY.bits().cast_signed())?.set_len(size)?,
             }
         }
         if change.uid.is_some() || change.gid.is_some() {

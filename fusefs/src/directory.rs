@@ -2,14 +2,14 @@
 
 use crate::attributes;
 use crate::coupled;
-use crate::listing::{Entry, Listing};
+use crate::held;
+use crate::listing::{self, Entry, Listing};
 use crate::sets;
 use crate::view::View;
 use agg_core::blob::is_hidden;
 use aggio_formats::Sets;
 use fuser::{FileHandle, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use parking_lot::Mutex;
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::Dir;
 use std::ffi::{OsStr, OsString};
 use std::io::Result;
 use std::os::fd::OwnedFd;
@@ -24,24 +24,17 @@ fn kind(of: rustix::fs::FileType) -> FileType {
 impl View {
     pub(crate) fn open_directory(&self, id: u64) -> Result<Listing> {
         self.tree.get(id)?;
-        Ok(Listing { id, entries: Mutex::new(None) })
+        Ok(Listing::new(id))
     }
 
     /// The entries; read anew when the program starts from the beginning.
     fn entries(&self, listing: &Listing, offset: u64) -> Result<Arc<Vec<Entry>>> {
-        let mut entries = listing.entries.lock();
-        if let Some(entries) = entries.as_ref().filter(|_| offset > 0) {
-            return Ok(Arc::clone(entries));
-        }
-        let fresh = Arc::new(self.read_entries(listing.id)?);
-        *entries = Some(Arc::clone(&fresh));
-        Ok(fresh)
+        listing.entries(offset, || self.read_entries(listing.id))
     }
 
     fn read_entries(&self, id: u64) -> Result<Vec<Entry>> {
         let known = self.tree.get(id)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(&*known.fd, ".", flags, Mode::empty())?;
+        let directory = held::reopen_directory(&known.fd)?;
         let dot = |name: &str| Entry { number: id, kind: FileType::Directory, name: name.into() };
         let mut entries = vec![dot("."), dot("..")];
         let mut sets = Sets::of(sets::folder(&known.fd));
@@ -108,9 +101,7 @@ impl View {
     ) -> Result<()> {
         let open = self.handles.get(handle)?;
         let entries = self.entries(open.listing()?, offset)?;
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        for (index, entry) in entries.iter().enumerate().skip(skip) {
-            let next = index as u64 + 1;
+        for (next, entry) in listing::from(&entries, offset) {
             if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
                 break;
             }
@@ -128,11 +119,8 @@ impl View {
         let listing = open.listing()?;
         let entries = self.entries(listing, offset)?;
         let directory = self.tree.get(listing.id)?;
-        let skip = usize::try_from(offset).unwrap_or(usize::MAX);
-        for (index, entry) in entries.iter().enumerate().skip(skip) {
-            let next = index as u64 + 1;
-            let is_dot = entry.name == "." || entry.name == "..";
-            let (shown, ttl) = if is_dot {
+        for (next, entry) in listing::from(&entries, offset) {
+            let (shown, ttl) = if entry.is_dot() {
                 // The kernel counts no look-up for these two.
                 let stat = rustix::fs::fstat(&*directory.fd)?;
                 (attributes::of_plain(&stat, listing.id), Duration::ZERO)
@@ -143,7 +131,7 @@ impl View {
                 }
             };
             if reply.add(shown.ino, next, &entry.name, &ttl, &shown, Generation(0)) {
-                if !is_dot {
+                if !entry.is_dot() {
                     self.forget(shown.ino.0, 1);
                 }
                 break;

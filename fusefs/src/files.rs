@@ -5,20 +5,20 @@ use crate::handles::Open;
 use crate::held;
 use crate::seek;
 use crate::set_ids::SET_IDS;
-use crate::tree::{Kind, Known, Stamp};
+use crate::stamp::Stamp;
+use crate::tree::{Kind, Known};
 use crate::view::View;
 use agg_core::Extent;
 use agg_core::driver::caches;
 use agg_core::log::Level;
 use aggio_couple::Viewed;
 use fuser::{BackingId, FileHandle, FopenFlags};
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 /// How a file was opened, for the kernel.
 pub(crate) struct Opened {
@@ -34,13 +34,6 @@ pub(crate) fn writes(flags: i32) -> bool {
 
 fn appends(flags: i32) -> bool {
     OFlags::from_bits_retain(flags.cast_unsigned()).contains(OFlags::APPEND)
-}
-
-/// Opens a file that is held. Only the access mode counts: the kernel above handles other flags.
-pub(crate) fn reopen(fd: &OwnedFd, flags: i32) -> Result<File> {
-    let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
-    let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    Ok(File::from(rustix::fs::open(held::path(fd), flags, Mode::empty())?))
 }
 
 impl View {
@@ -63,7 +56,7 @@ impl View {
         if known.kind == Kind::Coupled {
             return self.open_generation(id, flags);
         }
-        self.open_plain(id, reopen(&known.fd, flags)?, register)
+        self.open_plain(id, held::reopen(&known.fd, flags)?, register)
     }
 
     /// A set is read as it was when it was opened, and cannot be written.
@@ -72,11 +65,19 @@ impl View {
             return Err(rustix::io::Errno::ROFS.into());
         }
         let set = self.set(id, known)?;
-        let stamp = View::stamp_of_plain(set.stat());
-        let stamp = stamp.map(|stamp| Stamp { version: set.number, ..stamp });
-        let kept = self.tree.has_kept(id, stamp);
+        let kept = self.tree.has_kept(id, set.stamp());
         let flags = if kept { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
         Ok(Opened { handle: self.handles.insert(Open::Set { set }), flags, backing: None })
+    }
+
+    /// A generation is read as long as somebody has it open, and cannot be written.
+    fn open_generation(&self, id: u64, flags: i32) -> Result<Opened> {
+        if writes(flags) {
+            return Err(rustix::io::Errno::ROFS.into());
+        }
+        let (viewed, _) = self.generation(id)?;
+        let handle = self.handles.insert(Open::Generation { viewed, id });
+        Ok(Opened { handle, flags: FopenFlags::empty(), backing: None })
     }
 
     pub(crate) fn open_plain(
@@ -86,7 +87,7 @@ impl View {
         register: impl FnOnce(&File) -> Result<BackingId>,
     ) -> Result<Opened> {
         let stat = rustix::fs::fstat(&file)?;
-        let kept = self.tree.has_kept(id, View::stamp_of_plain(&stat));
+        let kept = self.tree.has_kept(id, Stamp::of_plain(&stat));
         let access = rustix::fs::fcntl_getfl(&file)? & OFlags::RWMODE;
         let writes = access != OFlags::RDONLY;
         if access != OFlags::WRONLY {
@@ -140,7 +141,7 @@ impl View {
     }
 
     fn begin(&self, id: u64, blob: &Arc<Blob>, flags: i32) -> Result<Opened> {
-        let kept = self.tree.has_kept(id, stamp(blob)?) && !writes(flags);
+        let kept = self.tree.has_kept(id, blob.stamp()?) && !writes(flags);
         blob.begin(writes(flags))?;
         let flags_of_open = if appends(flags) && writes(flags) {
             // Where an append goes is known when it is carried out: nothing of it may be
@@ -197,7 +198,7 @@ impl View {
         match &*self.handles.get(handle)? {
             Open::Blob { blob, .. } => blob.read(buffer, offset),
             Open::Plain { file, .. } => read_fully(file, buffer, offset),
-            Open::Set { set } => self.sets.read(set, buffer, offset),
+            Open::Set { set } => set.read(buffer, offset),
             Open::Generation { viewed, .. } => read_fully(&viewed.file, buffer, offset),
             Open::Directory(_) => Err(rustix::io::Errno::ISDIR.into()),
         }
@@ -232,9 +233,7 @@ impl View {
     }
 
     pub(crate) fn sync_directory(&self, id: u64) -> Result<()> {
-        let known = self.tree.get(id)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(&*known.fd, ".", flags, Mode::empty())?;
+        let directory = held::reopen_directory(&self.tree.get(id)?.fd)?;
         Ok(rustix::fs::fsync(&directory)?)
     }
 
@@ -276,18 +275,6 @@ impl View {
         };
         i64::try_from(place).map_err(|_| rustix::io::Errno::OVERFLOW.into())
     }
-}
-
-/// The state of a container, if its next state has another number.
-fn stamp(blob: &Blob) -> Result<Option<Stamp>> {
-    blob.refresh()?;
-    let reader = blob.caught_up()?;
-    let found = blob.attributes()?;
-    let time = found.mtime.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(time.as_secs()).unwrap_or(0);
-    let modified = (seconds, u64::from(time.subsec_nanos()));
-    let stamp = Stamp { version: reader.generation(), size: found.size, modified };
-    Ok((reader.is_sealed() && found.sealed).then_some(stamp))
 }
 
 /// Logs take room when they are written: none is reserved, but holes, zeros and sizes can be had.

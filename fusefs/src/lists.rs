@@ -39,8 +39,7 @@ pub(crate) fn passed_on(directory: &OwnedFd) -> Result<Option<u32>> {
 
 /// Whether an open file has a list.
 pub(crate) fn is_on(file: &impl AsRawFd) -> Result<bool> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match rustix::fs::getxattr(path, OF_FILE, <&mut [u8]>::default()) {
+    match rustix::fs::getxattr(held::path(file), OF_FILE, <&mut [u8]>::default()) {
         Ok(_) => Ok(true),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
         Err(error) => Err(error.into()),

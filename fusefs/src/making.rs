@@ -4,12 +4,14 @@
 use crate::attributes::is_directory;
 use crate::blob::{self, Blob};
 use crate::files::Opened;
-use crate::held;
+use crate::held::{self, child};
 use crate::lists;
-use crate::names::{child, refused};
+use crate::names::refused;
+use crate::options::NewFiles;
 use crate::request::{Caller, Place};
+use crate::shown::Shown;
 use crate::tree::{Kind, Seen, open_name};
-use crate::view::{NewFiles, Shown, View};
+use crate::view::View;
 use agg_core::blob::{Container, Create, STAGED, is_container};
 use agg_core::log::{self, Level};
 use agg_core::output::{Aside, fresh_name, rename_new};

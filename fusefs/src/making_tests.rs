@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::handles::Open;
+use crate::options::Options;
 use crate::tree::ROOT;
-use crate::view::Options;
 use aggio_container::refused::{Refusal, refusing};
 use rustix::fs::{CWD, RenameFlags};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -2,10 +2,11 @@
 
 use crate::attributes::is_directory;
 use crate::blob;
-use crate::held;
+use crate::held::{self, child};
 use crate::request::Place;
+use crate::shown::Shown;
 use crate::tree::{Kind, Seen, check_name};
-use crate::view::{Shown, View};
+use crate::view::View;
 use agg_core::blob::is_hidden;
 use fuser::RenameFlags;
 use rustix::fs::{AtFlags, RenameFlags as Flags};
@@ -19,11 +20,6 @@ const ATTEMPTS: usize = 8;
 
 pub(crate) fn refused(errno: rustix::io::Errno) -> Error {
     errno.into()
-}
-
-/// The same path with a name in the directory of a descriptor.
-pub(crate) fn child(directory: &OwnedFd, name: &OsStr) -> std::path::PathBuf {
-    held::path(directory).join(name)
 }
 
 impl View {

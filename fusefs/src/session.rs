@@ -2,7 +2,8 @@
 
 use crate::filesystem::Adapter;
 use crate::mounts::{self, SOURCE};
-use crate::view::{Options, View};
+use crate::options::Options;
+use crate::view::View;
 use agg_core::log::Level;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -3,6 +3,7 @@
 //! The kernel leaves that to a file system that says it does so (`FUSE_HANDLE_KILLPRIV_V2`), and
 //! so has no need to ask for attributes before every write.
 
+use crate::attributes::is_regular;
 use crate::blob;
 use crate::handles::Open;
 use crate::held;
@@ -10,7 +11,7 @@ use crate::request::Caller;
 use crate::tree::Known;
 use crate::view::View;
 use fuser::FileHandle;
-use rustix::fs::{FileType, Mode, Stat};
+use rustix::fs::{Mode, Stat};
 use std::io::Result;
 
 const SET_USER: u32 = 0o4000;
@@ -33,10 +34,9 @@ fn lost(mode: u32, gid: u32, caller: Caller) -> u32 {
 
 /// The permission bits that are left of a regular file; `None` if all are.
 fn left(stat: &Stat, caller: Caller) -> Option<Mode> {
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     let lost = lost(stat.st_mode, stat.st_gid, caller);
     let left = Mode::from_raw_mode(stat.st_mode & 0o7777 & !lost);
-    (regular && lost != 0).then_some(left)
+    (is_regular(stat) && lost != 0).then_some(left)
 }
 
 impl View {

@@ -4,6 +4,7 @@ use crate::ahead::{Ahead, Progress};
 use crate::attributes::TTL;
 use crate::held;
 use crate::set_rights;
+use crate::stamp::Stamp;
 use crate::tree::{Kind, Seen, open_name};
 use agg_core::log::Level;
 use aggio_formats::files::Folder;
@@ -37,9 +38,10 @@ pub(crate) struct OpenSet {
     /// When all its files were looked at.
     looked: Mutex<Instant>,
     /// Another for each time that a set is opened.
-    pub(crate) number: u64,
+    number: u64,
     /// How it is being read.
     pub(crate) progress: Progress,
+    ahead: Arc<Ahead>,
 }
 
 /// The error of the system in an error of a set; logged if it is more than a refusal.
@@ -108,6 +110,17 @@ impl OpenSet {
         now.is_ok_and(|now| set_rights::shown(&self.first, now).st_mode == self.shown.st_mode)
     }
 
+    /// The state of its data, if it can be told from any later one.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        Stamp::of_plain(&self.shown).map(|stamp| Stamp { version: self.number, ..stamp })
+    }
+
+    /// Fills the buffer from `offset` on; less only at the end of the file.
+    pub(crate) fn read(self: &Arc<Self>, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.ahead.reads(self, offset, buffer.len() as u64);
+        self.file.read_at(buffer, offset).map_err(|why| error(&why))
+    }
+
     /// The next place that has data, which is everywhere, or that has none, which is the end.
     pub(crate) fn seek(&self, start: u64, data: bool) -> Result<u64> {
         if start >= self.file.size() {
@@ -123,21 +136,15 @@ pub(crate) struct OpenSets {
     /// The one used last is at the end.
     kept: Mutex<Vec<Arc<OpenSet>>>,
     count: AtomicU64,
-    ahead: Ahead,
+    ahead: Arc<Ahead>,
 }
 
 impl OpenSets {
     pub(crate) fn new(holes: Holes) -> Self {
         // The kernel caches the bytes that were read.
         let options = Options { holes, cache: Arc::new(Cache::once(CACHE)), ..Options::default() };
-        let ahead = Ahead::default();
+        let ahead = Arc::default();
         OpenSets { options, kept: Mutex::default(), count: AtomicU64::new(0), ahead }
-    }
-
-    /// Fills the buffer from `offset` on; less only at the end of the file.
-    pub(crate) fn read(&self, set: &Arc<OpenSet>, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.ahead.reads(set, offset, buffer.len() as u64);
-        set.file.read_at(buffer, offset).map_err(|why| error(&why))
     }
 
     /// The set with this name in a directory, and with this first file.
@@ -170,6 +177,7 @@ impl OpenSets {
             looked,
             number,
             progress: Progress::default(),
+            ahead: Arc::clone(&self.ahead),
         });
         let mut kept = self.kept.lock();
         kept.retain(|other| other.name != name || other.first.st_ino != now.st_ino);

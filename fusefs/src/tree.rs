@@ -5,6 +5,7 @@
 //! closed and opened again by the name that the file was found under, if the same file is still
 //! there.
 
+use crate::stamp::Stamp;
 use fuser::INodeNo;
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags, Stat};
@@ -44,14 +45,6 @@ impl Identity {
     pub(crate) fn new(stat: &Stat, kind: Kind) -> Self {
         Identity { device: stat.st_dev, inode: stat.st_ino, kind }
     }
-}
-
-/// The state of a file when its data were last given to the kernel to keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) version: u64,
-    pub(crate) size: u64,
-    pub(crate) modified: (i64, u64),
 }
 
 struct Node {
@@ -245,13 +238,16 @@ impl Tree {
         id
     }
 
-    /// The number that a plain file wants: its own, unless it lies on another file system than the
-    /// root.
-    pub(crate) fn wanted(&self, stat: &Stat) -> u64 {
-        if stat.st_dev == self.device {
-            stat.st_ino
-        } else {
-            mix(stat.st_ino ^ mix(stat.st_dev)) >> 2
+    /// The number that a file wants: its own if it is a plain one and lies on the file system of
+    /// the root. A container has a better one as long as it can be read.
+    pub(crate) fn wanted(&self, seen: &Seen) -> u64 {
+        let Stat { st_ino: inode, st_dev: device, .. } = seen.stat;
+        match seen.kind {
+            Kind::Plain if device == self.device => inode,
+            Kind::Plain => mix(inode ^ mix(device)) >> 2,
+            Kind::Container => mix(inode ^ mix(device)) >> 2 | 1 << 62,
+            Kind::Set => mix(mix(inode) ^ device) >> 2 | 1 << 61,
+            Kind::Coupled => mix(mix(inode) ^ device) >> 3 | 1 << 60,
         }
     }
 
@@ -331,7 +327,7 @@ impl Tree {
 }
 
 /// Spreads a number over all 64 bits.
-pub(crate) fn mix(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -19,7 +19,7 @@ fn look_up(tree: &Tree, parent: u64, name: &str) -> Result<u64> {
     let fd = Arc::new(open_name(&directory.fd, OsStr::new(name))?);
     let stat = rustix::fs::fstat(&*fd)?;
     let seen = Seen { fd, stat, kind: Kind::Plain, first: None };
-    Ok(tree.remember(parent, OsStr::new(name), &seen, tree.wanted(&stat)))
+    Ok(tree.remember(parent, OsStr::new(name), &seen, tree.wanted(&seen)))
 }
 
 fn content(tree: &Tree, id: u64) -> Result<String> {

@@ -1,94 +1,25 @@
 //! The view: files by their names, and their attributes.
 
-use crate::attributes::{self, TTL, is_directory};
+use crate::attributes::{is_directory, is_regular};
 use crate::blob::{self, Blob};
 use crate::coupled;
 use crate::handles::{Handles, Open};
+use crate::options::Options;
 use crate::passthrough::Passthrough;
 use crate::request::Place;
-use crate::sets;
-use crate::sets::{OpenSet, OpenSets};
-use crate::tree::{Kind, Known, Seen, Stamp, Tree, mix, open_name};
-use agg_core::blob::{Attributes, Verify, is_container, is_hidden};
-use aggio_couple::Viewer;
-use aggio_formats::Holes;
-use fuser::{FileAttr, FileHandle};
+use crate::sets::{self, OpenSet, OpenSets};
+use crate::shown::Shown;
+use crate::tree::{Identity, Kind, Known, Seen, Tree, open_name};
+use agg_core::blob::{is_container, is_hidden};
+use aggio_couple::Viewed;
+use fuser::FileHandle;
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::fs::{AtFlags, Stat};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Result};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// A file as it is shown to the kernel.
-pub(crate) struct Shown {
-    pub(crate) attributes: FileAttr,
-    /// How long the kernel may cache that.
-    pub(crate) ttl: Duration,
-}
-
-impl Shown {
-    fn plain(stat: &Stat, id: u64) -> Self {
-        Shown { attributes: attributes::of_plain(stat, id), ttl: TTL }
-    }
-
-    /// A set, with the size of all its files.
-    pub(crate) fn set(set: &OpenSet, id: u64) -> Self {
-        Shown { attributes: attributes::of_set(set.stat(), set.file.size(), id), ttl: TTL }
-    }
-
-    /// A container. The kernel must not cache one that is being written.
-    fn container(found: &Attributes, links: u32, id: u64) -> Self {
-        let ttl = if found.sealed { TTL } else { Duration::ZERO };
-        Shown { attributes: attributes::of_container(found, links, id), ttl }
-    }
-
-    fn open_container(blob: &Blob, id: u64) -> Result<Self> {
-        Ok(Shown::container(&blob.attributes()?, blob.links(), id))
-    }
-
-    pub(crate) fn id(&self) -> u64 {
-        self.attributes.ino.0
-    }
-}
-
-/// The kind of new files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NewFiles {
-    /// Files as they are.
-    #[default]
-    Plain,
-    /// Containers.
-    Container,
-}
-
-/// The directory that is shown, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The directory that is shown.
-    pub backend: PathBuf,
-    /// Where it is shown.
-    pub point: PathBuf,
-    /// Whether it may be changed.
-    pub write: bool,
-    /// Whether other users may use it.
-    pub allow_other: bool,
-    /// The kind of files that are made here.
-    pub new_files: NewFiles,
-    /// Whether the kernel reads and writes plain files by itself where it can.
-    pub passthrough: bool,
-    /// Whether bytes of containers are compared with checksums when they are read.
-    pub verify: Verify,
-    /// Whether the files of sets are listed, too.
-    pub subfiles: bool,
-    /// The bytes of sets that were never written.
-    pub holes: Holes,
-    /// Opens files that programs exchange in memory, to show those as well.
-    pub coupled: Option<Viewer>,
-}
 
 /// A backing directory, shown.
 pub(crate) struct View {
@@ -129,7 +60,7 @@ impl View {
             fd => Arc::new(fd?),
         };
         let stat = rustix::fs::fstat(&*fd)?;
-        if kind(&stat) == FileType::RegularFile
+        if is_regular(&stat)
             && let Some(seen) = sets::see(directory, name)?
         {
             return Ok(seen);
@@ -149,16 +80,16 @@ impl View {
     pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
         let Place { parent, name } = place;
         if seen.kind == Kind::Plain {
-            let id = self.tree.remember(parent, name, seen, self.tree.wanted(&seen.stat));
+            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
             return Ok(Shown::plain(&seen.stat, id));
         }
         if seen.kind == Kind::Set {
             let set = self.sets.get(&seen.fd, &self.tree.get(parent)?.fd, name)?;
-            let id = self.tree.remember(parent, name, seen, Self::wanted_by_set(&seen.stat));
+            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
             return Ok(Shown::set(&set, id));
         }
         if seen.kind == Kind::Coupled {
-            let id = self.tree.remember(parent, name, seen, coupled::wanted(&seen.stat));
+            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
             return Ok(Shown::generation(&seen.stat, id));
         }
         let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
@@ -176,15 +107,12 @@ impl View {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        let directory = self.tree.get(parent)?;
-        let seen = self.see(&directory.fd, name)?;
-        let wanted = match seen.kind {
-            Kind::Plain | Kind::Coupled => return Err(why),
-            Kind::Set => Self::wanted_by_set(&seen.stat),
-            Kind::Container => mix(seen.stat.st_ino ^ mix(seen.stat.st_dev)) >> 2 | 1 << 62,
-        };
-        let id = self.tree.remember(parent, name, &seen, wanted);
-        Ok(Shown { attributes: attributes::of_broken(&seen.stat, id), ttl: Duration::ZERO })
+        let seen = self.see(&self.tree.get(parent)?.fd, name)?;
+        if matches!(seen.kind, Kind::Plain | Kind::Coupled) {
+            return Err(why);
+        }
+        let id = self.tree.remember(parent, name, &seen, self.tree.wanted(&seen));
+        Ok(Shown::broken(&seen.stat, id))
     }
 
     pub(crate) fn forget(&self, id: u64, lookups: u64) {
@@ -202,11 +130,6 @@ impl View {
             Some(blob) => Ok(blob),
             None => Ok(Arc::new(Blob::open(Arc::clone(&known.fd), self.options.verify)?)),
         }
-    }
-
-    /// The number that a set wants.
-    fn wanted_by_set(first: &Stat) -> u64 {
-        mix(mix(first.st_ino) ^ first.st_dev) >> 2 | 1 << 61
     }
 
     /// The set of this number.
@@ -229,6 +152,27 @@ impl View {
         }
     }
 
+    /// The generation of this number, if its file is still that.
+    pub(crate) fn generation(&self, id: u64) -> Result<(Viewed, Stat)> {
+        let stale = || rustix::io::Errno::STALE.into();
+        let viewer = self.options.coupled.as_ref().ok_or_else(stale)?;
+        let (directory, name) = self.tree.place(id)?;
+        let found = coupled::generation(viewer, &directory.fd, &name)?;
+        let is_it = |stat: &Stat| self.tree.number(Identity::new(stat, Kind::Coupled)) == Some(id);
+        found.filter(|(_, stat)| is_it(stat)).ok_or_else(stale)
+    }
+
+    /// Attributes of the generation of this number. One that is open is known without its agent,
+    /// which may have ended.
+    fn attributes_of_generation(&self, id: u64) -> Result<Shown> {
+        if let Some(open) = self.handles.generation(id)
+            && let Open::Generation { viewed, .. } = &*open
+        {
+            return Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id));
+        }
+        Ok(Shown::generation(&self.generation(id)?.1, id))
+    }
+
     /// Attributes of a file, by a handle if there is one.
     pub(crate) fn attributes_of(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
         let open = handle.and_then(|handle| self.handles.get(handle).ok());
@@ -242,27 +186,6 @@ impl View {
             _ => self.attributes(id),
         }
     }
-
-    /// The state of a plain file, if it can be told from any later one by its times.
-    pub(crate) fn stamp_of_plain(stat: &Stat) -> Option<Stamp> {
-        let stamp = Stamp {
-            version: stat.st_ino,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: (stat.st_mtime, stat.st_mtime_nsec),
-        };
-        Self::is_old(stat.st_mtime).then_some(stamp)
-    }
-
-    /// Clocks of file systems are coarse: two changes in quick succession may have one time.
-    pub(crate) fn is_old(seconds: i64) -> bool {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-        now.saturating_sub(seconds) > 1
-    }
-}
-
-fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
 }
 
 /// Whether a directory is a container. The first look is cheap and decides for most.
