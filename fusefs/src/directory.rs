@@ -1,25 +1,12 @@
 //! Listing directories.
 
 use crate::attributes;
-use crate::coupled;
-use crate::held;
 use crate::listing::{self, Entry, Listing};
-use crate::sets;
 use crate::view::View;
-use agg_core::blob::is_hidden;
-use aggio_formats::Sets;
-use fuser::{FileHandle, FileType, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use rustix::fs::Dir;
-use std::ffi::{OsStr, OsString};
+use fuser::{FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use std::io::Result;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
-
-fn kind(of: rustix::fs::FileType) -> FileType {
-    attributes::kind(of.as_raw_mode())
-}
 
 impl View {
     pub(crate) fn open_directory(&self, id: u64) -> Result<Listing> {
@@ -29,68 +16,8 @@ impl View {
 
     /// The entries; read anew when the program starts from the beginning.
     fn entries(&self, listing: &Listing, offset: u64) -> Result<Arc<Vec<Entry>>> {
-        listing.entries(offset, || self.read_entries(listing.id))
-    }
-
-    fn read_entries(&self, id: u64) -> Result<Vec<Entry>> {
-        let known = self.tree.get(id)?;
-        let directory = held::reopen_directory(&known.fd)?;
-        let dot = |name: &str| Entry { number: id, kind: FileType::Directory, name: name.into() };
-        let mut entries = vec![dot("."), dot("..")];
-        let mut sets = Sets::of(sets::folder(&known.fd));
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes());
-            if name == "." || name == ".." || is_hidden(name) {
-                continue;
-            }
-            // An error in a set is reported when the set is opened, not when its directory is
-            // listed.
-            if let Ok(Some(set)) = sets::that_has(&mut sets, name) {
-                if *name == *set.first() && *name != *set.name() {
-                    let (number, kind) = (entry.ino().max(2), FileType::RegularFile);
-                    entries.push(Entry { number, kind, name: set.name().into() });
-                }
-                if !self.options.subfiles {
-                    continue;
-                }
-            }
-            let found = self.kind_of_entry(&known.fd, name, entry.file_type());
-            // Skip entries that vanished meanwhile.
-            let Some(kind) = found else { continue };
-            entries.push(Entry { number: entry.ino().max(2), kind, name: name.to_owned() });
-        }
-        self.add_coupled(&known.fd, &mut entries)?;
-        Ok(entries)
-    }
-
-    /// Adds the coupled files that are not on disk.
-    fn add_coupled(&self, directory: &OwnedFd, entries: &mut Vec<Entry>) -> Result<()> {
-        let Some(viewer) = &self.options.coupled else { return Ok(()) };
-        let found = coupled::list(viewer, directory)?;
-        let new = found.into_iter().filter(|name| entries.iter().all(|one| one.name != *name));
-        let new: Vec<OsString> = new.collect();
-        let entry = |name| Entry { number: u64::MAX, kind: FileType::RegularFile, name };
-        entries.extend(new.into_iter().map(entry));
-        Ok(())
-    }
-
-    fn kind_of_entry(
-        &self,
-        directory: &OwnedFd,
-        name: &OsStr,
-        told: rustix::fs::FileType,
-    ) -> Option<FileType> {
-        use rustix::fs::FileType as Told;
-        if !matches!(told, Told::Directory | Told::Unknown) {
-            return Some(kind(told));
-        }
-        let seen = self.see(directory, name).ok()?;
-        Some(if seen.is_container() {
-            FileType::RegularFile
-        } else {
-            attributes::kind(seen.stat.st_mode)
-        })
+        let read = || self.resolver.entries(&self.tree.get(listing.id)?.fd, listing.id);
+        listing.entries(offset, read)
     }
 
     pub(crate) fn list(

@@ -36,6 +36,7 @@ mod names;
 mod options;
 mod passthrough;
 mod request;
+mod resolver;
 mod seek;
 mod session;
 mod set_ids;
@@ -43,6 +44,8 @@ mod set_rights;
 mod sets;
 mod shown;
 mod stamp;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod view;
 mod xattr;

@@ -54,7 +54,7 @@ impl View {
 
     pub(crate) fn remove(&self, place: Place<'_>, wants_directory: bool) -> Result<()> {
         let directory = self.directory_of(place)?;
-        let seen = self.see(&directory, place.name)?;
+        let seen = self.resolver.find(&directory, place.name)?;
         refuse_set(&seen)?;
         if !wants_directory && seen.is_container() {
             return self.remove_container(&directory, place.name);
@@ -83,9 +83,9 @@ impl View {
         if flags.contains(Flags::WHITEOUT) {
             return Err(refused(rustix::io::Errno::INVAL));
         }
-        let moved = self.see(&old, from.name)?;
+        let moved = self.resolver.find(&old, from.name)?;
         refuse_set(&moved)?;
-        let replaced = match self.see(&new, to.name) {
+        let replaced = match self.resolver.find(&new, to.name) {
             Ok(seen) => {
                 refuse_set(&seen)?;
                 Some(seen)

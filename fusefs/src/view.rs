@@ -1,29 +1,27 @@
 //! The view: files by their names, and their attributes.
 
-use crate::attributes::{is_directory, is_regular};
 use crate::blob::{self, Blob};
-use crate::coupled;
 use crate::handles::{Handles, Open};
 use crate::options::Options;
 use crate::passthrough::Passthrough;
 use crate::request::Place;
-use crate::sets::{self, OpenSet, OpenSets};
+use crate::resolver::Resolver;
+use crate::sets::{OpenSet, OpenSets};
 use crate::shown::Shown;
-use crate::tree::{Identity, Kind, Known, Seen, Tree, open_name};
-use agg_core::blob::{is_container, is_hidden};
+use crate::tree::{Identity, Kind, Known, Seen, Tree};
 use aggio_couple::Viewed;
 use fuser::FileHandle;
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, Stat};
+use rustix::fs::Stat;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Result};
-use std::os::fd::OwnedFd;
+use std::io::Result;
 use std::sync::Arc;
 
 /// A backing directory, shown.
 pub(crate) struct View {
     pub(crate) tree: Tree,
+    pub(crate) resolver: Resolver,
     pub(crate) handles: Handles,
     pub(crate) blobs: Mutex<HashMap<u64, Arc<Blob>>>,
     pub(crate) sets: OpenSets,
@@ -35,6 +33,7 @@ impl View {
     pub(crate) fn new(options: Options, most_held: usize) -> Result<Self> {
         Ok(View {
             tree: Tree::new(&options.backend, most_held)?,
+            resolver: Resolver::new(options.coupled.clone(), options.subfiles),
             handles: Handles::default(),
             blobs: Mutex::default(),
             sets: OpenSets::new(options.holes),
@@ -43,36 +42,9 @@ impl View {
         })
     }
 
-    /// Finds a file by its name in the backing directory.
-    pub(crate) fn see(&self, directory: &OwnedFd, name: &OsStr) -> Result<Seen> {
-        if is_hidden(name) {
-            return Err(rustix::io::Errno::NOENT.into());
-        }
-        if let Some(viewer) = &self.options.coupled
-            && let Some(seen) = coupled::see(viewer, directory, name)?
-        {
-            return Ok(seen);
-        }
-        let fd = match open_name(directory, name) {
-            Err(why) if why.kind() == ErrorKind::NotFound => {
-                return sets::see(directory, name)?.ok_or(why);
-            }
-            fd => Arc::new(fd?),
-        };
-        let stat = rustix::fs::fstat(&*fd)?;
-        if is_regular(&stat)
-            && let Some(seen) = sets::see(directory, name)?
-        {
-            return Ok(seen);
-        }
-        let container = is_directory(&stat) && has_manifest(&fd);
-        let kind = if container { Kind::Container } else { Kind::Plain };
-        Ok(Seen { fd, stat, kind, first: None })
-    }
-
     /// Finds a file by name, and registers it as known to the kernel.
     pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
-        let seen = self.see(&self.tree.get(parent)?.fd, name)?;
+        let seen = self.resolver.find(&self.tree.get(parent)?.fd, name)?;
         self.entry_of(Place { parent, name }, &seen)
     }
 
@@ -107,7 +79,7 @@ impl View {
             Ok(found) => return Ok(found),
             Err(why) => why,
         };
-        let seen = self.see(&self.tree.get(parent)?.fd, name)?;
+        let seen = self.resolver.find(&self.tree.get(parent)?.fd, name)?;
         if matches!(seen.kind, Kind::Plain | Kind::Coupled) {
             return Err(why);
         }
@@ -154,12 +126,10 @@ impl View {
 
     /// The generation of this number, if its file is still that.
     pub(crate) fn generation(&self, id: u64) -> Result<(Viewed, Stat)> {
-        let stale = || rustix::io::Errno::STALE.into();
-        let viewer = self.options.coupled.as_ref().ok_or_else(stale)?;
         let (directory, name) = self.tree.place(id)?;
-        let found = coupled::generation(viewer, &directory.fd, &name)?;
+        let found = self.resolver.generation(&directory.fd, &name)?;
         let is_it = |stat: &Stat| self.tree.number(Identity::new(stat, Kind::Coupled)) == Some(id);
-        found.filter(|(_, stat)| is_it(stat)).ok_or_else(stale)
+        found.filter(|(_, stat)| is_it(stat)).ok_or_else(|| rustix::io::Errno::STALE.into())
     }
 
     /// Attributes of the generation of this number. One that is open is known without its agent,
@@ -186,11 +156,4 @@ impl View {
             _ => self.attributes(id),
         }
     }
-}
-
-/// Whether a directory is a container. The first look is cheap and decides for most.
-fn has_manifest(directory: &Arc<OwnedFd>) -> bool {
-    let found =
-        rustix::fs::statat(&**directory, agg_core::blob::MANIFEST, AtFlags::SYMLINK_NOFOLLOW);
-    found.is_ok() && is_container(&crate::held::directory(directory))
 }
