@@ -1,14 +1,14 @@
 //! Changing attributes: mode, owner, size, times.
 
-use crate::handles::Open;
+use crate::blob::Blob;
 use crate::held;
+use crate::open_file::OpenFile;
 use crate::request::Caller;
-use crate::shown::Shown;
-use crate::tree::{Kind, Known};
-use crate::view::View;
-use fuser::{FileHandle, TimeOrNow};
+use crate::set_ids;
+use fuser::TimeOrNow;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 use std::io::Result;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The attributes that a program changes.
@@ -51,78 +51,54 @@ fn moment(time: Option<TimeOrNow>) -> Option<SystemTime> {
     })
 }
 
-impl View {
-    pub(crate) fn change(
-        &self,
-        id: u64,
-        handle: Option<FileHandle>,
-        change: &Change,
-        caller: Caller,
-    ) -> Result<Shown> {
-        if !self.options.write {
-            return Err(rustix::io::Errno::ROFS.into());
-        }
-        let known = self.tree.get(id)?;
-        if matches!(known.kind, Kind::Set | Kind::Coupled) {
-            return Err(rustix::io::Errno::ROFS.into());
-        }
-        if change.size.is_some() {
-            self.drop_set_ids(id, &known, caller)?;
-        }
-        if known.is_container() {
-            self.change_container(id, &known, change)?;
-        } else {
-            self.change_plain(&known, handle, change)?;
-        }
-        self.attributes_of(id, handle)
-    }
-
-    fn change_container(&self, id: u64, known: &Known, change: &Change) -> Result<()> {
-        let blob = self.blob(id, known)?;
-        if let Some(size) = change.size {
+impl Change {
+    /// Changes a container for `caller`.
+    pub(crate) fn apply_to_container(&self, blob: &Blob, caller: Caller) -> Result<()> {
+        if let Some(size) = self.size {
+            set_ids::drop_from_container(blob, caller)?;
             blob.write(|log| log.set_size(size))?;
         }
-        if change.uid.is_some() || change.gid.is_some() {
-            blob.set_owner(change.uid, change.gid)?;
+        if self.uid.is_some() || self.gid.is_some() {
+            blob.set_owner(self.uid, self.gid)?;
         }
-        if let Some(mode) = change.mode {
+        if let Some(mode) = self.mode {
             blob.set_mode(mode & 0o7777)?;
         }
-        let (accessed, modified) = (moment(change.accessed), moment(change.modified));
+        let (accessed, modified) = (moment(self.accessed), moment(self.modified));
         if accessed.is_some() || modified.is_some() {
             blob.set_times(accessed, modified)?;
         }
         Ok(())
     }
 
-    fn change_plain(
+    /// Changes a file that is not a container for `caller`, by a handle if it is `open`.
+    pub(crate) fn apply_to_file(
         &self,
-        known: &Known,
-        handle: Option<FileHandle>,
-        change: &Change,
+        fd: &OwnedFd,
+        open: Option<&OpenFile>,
+        caller: Caller,
     ) -> Result<()> {
-        let path = held::path(&known.fd);
-        if let Some(size) = change.size {
-            let open = handle.and_then(|handle| self.handles.get(handle).ok());
-            match open.as_deref() {
+        if let Some(size) = self.size {
+            set_ids::drop_from_file(fd, caller)?;
+            match open {
                 // The right to do so was checked when the file was opened.
-                Some(Open::Plain { file, .. }) => file.set_len(size)?,
-                _ => held::reopen(&known.fd, OFlags::WRONLY.bits().cast_signed())?.set_len(size)?,
+                Some(OpenFile::Plain { file, .. }) => file.set_len(size)?,
+                _ => held::reopen(fd, OFlags::WRONLY.bits().cast_signed())?.set_len(size)?,
             }
         }
-        if change.uid.is_some() || change.gid.is_some() {
-            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
-            rustix::fs::chownat(&*known.fd, "", uid, gid, AtFlags::EMPTY_PATH)?;
+        if self.uid.is_some() || self.gid.is_some() {
+            let (uid, gid) = (self.uid.map(Uid::from_raw), self.gid.map(Gid::from_raw));
+            rustix::fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH)?;
         }
-        if let Some(mode) = change.mode {
-            rustix::fs::chmod(&path, Mode::from_raw_mode(mode & 0o7777))?;
+        if let Some(mode) = self.mode {
+            rustix::fs::chmod(held::path(fd), Mode::from_raw_mode(mode & 0o7777))?;
         }
-        if change.accessed.is_some() || change.modified.is_some() {
+        if self.accessed.is_some() || self.modified.is_some() {
             let times = Timestamps {
-                last_access: timespec(change.accessed),
-                last_modification: timespec(change.modified),
+                last_access: timespec(self.accessed),
+                last_modification: timespec(self.modified),
             };
-            rustix::fs::utimensat(&*known.fd, "", &times, AtFlags::EMPTY_PATH)?;
+            rustix::fs::utimensat(fd, "", &times, AtFlags::EMPTY_PATH)?;
         }
         Ok(())
     }
@@ -131,6 +107,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{container, held};
 
     #[test]
     fn times_before_1970_have_seconds_below_zero_and_nanoseconds_above() {
@@ -139,5 +116,45 @@ mod tests {
         assert_eq!((spec.tv_sec, spec.tv_nsec), (-2, 500_000_000));
         let spec = timespec(Some(TimeOrNow::SpecificTime(UNIX_EPOCH + Duration::new(3, 7))));
         assert_eq!((spec.tv_sec, spec.tv_nsec), (3, 7));
+    }
+
+    const ROOT: Caller = Caller { uid: 0, gid: 0, umask: 0 };
+
+    #[test]
+    fn a_container_and_a_file_change_alike() {
+        use std::os::unix::fs::MetadataExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (file, directory) = (folder.path().join("file"), folder.path().join("container"));
+        std::fs::write(&file, b"bytes").unwrap();
+        container(&directory, b"bytes");
+        let blob = Blob::open(held(&directory), agg_core::blob::Verify::Always).unwrap();
+        let time = UNIX_EPOCH + Duration::new(1000, 7);
+        let change = Change {
+            mode: Some(0o640),
+            size: Some(3),
+            modified: Some(TimeOrNow::SpecificTime(time)),
+            ..Change::default()
+        };
+        change.apply_to_file(&held(&file), None, ROOT).unwrap();
+        change.apply_to_container(&blob, ROOT).unwrap();
+        let facts = file.metadata().unwrap();
+        assert_eq!((facts.mode() & 0o7777, facts.len()), (0o640, 3));
+        assert_eq!(facts.modified().unwrap(), time);
+        let found = blob.attributes().unwrap();
+        assert_eq!((found.mode & 0o7777, found.size, found.mtime), (0o640, 3, time));
+    }
+
+    #[test]
+    fn a_file_is_cut_by_the_handle_that_has_it_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"bytes").unwrap();
+        let cut = Change { size: Some(1), ..Change::default() };
+        let file = std::fs::File::open(&path).unwrap();
+        // This handle may not write.
+        let open = OpenFile::Plain { file, id: 7, writes: false };
+        assert!(cut.apply_to_file(&held(&path), Some(&open), ROOT).is_err());
+        cut.apply_to_file(&held(&path), None, ROOT).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"b");
     }
 }

@@ -2,8 +2,8 @@
 //! this crate answers the kernel.
 
 use crate::change::Change;
-use crate::handles::Open;
 use crate::making::NewNode;
+use crate::open_file::OpenFile;
 use crate::request::{Caller, Place};
 use crate::tree::ROOT;
 use crate::view::View;
@@ -12,6 +12,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::Result;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The largest request that the kernel makes by default.
@@ -58,6 +59,10 @@ macro_rules! answer {
 }
 
 impl Adapter {
+    fn file(&self, handle: FileHandle) -> Result<Arc<OpenFile>> {
+        self.0.files.handles.get(handle)
+    }
+
     fn register(&self, config: &mut KernelConfig) {
         let useful = [
             InitFlags::FUSE_DO_READDIRPLUS,
@@ -79,7 +84,7 @@ impl Adapter {
         let can_pass = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
             && config.set_max_stack_depth(depth).is_ok();
         if !can_pass || !rustix::process::geteuid().is_root() {
-            self.0.passthrough.give_up();
+            self.0.files.passthrough.give_up();
         }
     }
 }
@@ -97,20 +102,20 @@ impl Filesystem for Adapter {
     }
 
     fn destroy(&mut self) {
-        self.0.end_all();
+        self.0.files.end_all();
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        answer!(reply, self.0.entry(parent.0, name),
+        answer!(reply, self.0.entry(Place { parent: parent.0, name }),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, lookups: u64) {
-        self.0.forget(inode.0, lookups);
+        self.0.tree.forget(inode.0, lookups);
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        answer!(reply, self.0.attributes_of(inode.0, handle),
+        answer!(reply, self.0.attributes(inode.0, handle),
             found => reply.attr(&found.ttl, &found.attributes));
     }
 
@@ -262,7 +267,7 @@ impl Filesystem for Adapter {
                 buffer.resize(size, 0);
             }
             let room = buffer.get_mut(..size).unwrap_or_default();
-            answer!(reply, self.0.read(handle, room, offset),
+            answer!(reply, self.file(handle).and_then(|file| file.read(room, offset)),
                 count => reply.data(room.get(..count).unwrap_or_default()));
         });
     }
@@ -281,11 +286,12 @@ impl Filesystem for Adapter {
     ) {
         // Pages of a mapping have their place, however the file was opened.
         let append = flags.0 & libc_append() != 0 && !how.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let dropped = match how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-            true => self.0.drop_set_ids_of(handle, caller(request)),
-            false => Ok(()),
-        };
-        let result = dropped.and_then(|()| self.0.write(handle, offset, data, append));
+        let result = self.file(handle).and_then(|file| {
+            if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                file.drop_set_ids(caller(request))?;
+            }
+            file.write(offset, data, append)
+        });
         // A request has no more bytes than a number of 32 bits can tell.
         answer!(reply, result, () => reply.written(data.len() as u32));
     }
@@ -305,18 +311,17 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.0.close(handle);
+        self.0.files.close(handle);
         reply.ok();
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, data: bool, reply: ReplyEmpty) {
-        answer!(reply, self.0.sync(handle, data), () => reply.ok());
+        answer!(reply, self.file(handle).and_then(|file| file.sync(data)), () => reply.ok());
     }
 
     fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        answer!(reply, self.0.open_directory(inode.0), listing => {
-            reply.opened(self.0.handles.insert(Open::Directory(listing)), FopenFlags::empty());
-        });
+        answer!(reply, self.0.open_directory(inode.0),
+            handle => reply.opened(handle, FopenFlags::empty()));
     }
 
     fn readdir(
@@ -349,7 +354,7 @@ impl Filesystem for Adapter {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.0.close(handle);
+        self.0.files.close(handle);
         reply.ok();
     }
 
@@ -358,11 +363,8 @@ impl Filesystem for Adapter {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let space = self
-            .0
-            .tree
-            .get(ROOT)
-            .and_then(|root| rustix::fs::fstatvfs(&*root.fd).map_err(std::io::Error::from));
+        let root = self.0.tree.get(ROOT);
+        let space = root.and_then(|root| Ok(rustix::fs::fstatvfs(&*root.fd)?));
         answer!(reply, space, space => reply.statfs(
             space.f_blocks,
             space.f_bfree,
@@ -393,7 +395,7 @@ impl Filesystem for Adapter {
     }
 
     fn listxattr(&self, _: &Request, inode: INodeNo, size: u32, reply: ReplyXattr) {
-        answer!(reply, self.0.names(inode.0), names => sized(reply, size, &names));
+        answer!(reply, self.0.attribute_names(inode.0), names => sized(reply, size, &names));
     }
 
     fn removexattr(&self, _: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -410,8 +412,10 @@ impl Filesystem for Adapter {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let dropped = self.0.drop_set_ids_of(handle, caller(request));
-        let result = dropped.and_then(|()| self.0.allocate(handle, offset, length, mode));
+        let result = self.file(handle).and_then(|file| {
+            file.drop_set_ids(caller(request))?;
+            file.allocate(offset, length, mode)
+        });
         answer!(reply, result, () => reply.ok());
     }
 
@@ -424,7 +428,9 @@ impl Filesystem for Adapter {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        answer!(reply, self.0.seek(handle, offset, whence), place => reply.offset(place));
+        let passed = &self.0.files.passthrough;
+        let place = self.file(handle).and_then(|file| file.seek(offset, whence, passed));
+        answer!(reply, place, place => reply.offset(place));
     }
 }
 

@@ -2,8 +2,8 @@
 //! files.
 //!
 //! ```text
-//! kernel -> filesystem.rs (answers) -> view.rs, directory.rs      names and attributes
-//!                                      files.rs, passthrough.rs   open, read, write, close
+//! kernel -> filesystem.rs (answers) -> view.rs, listing.rs        names and attributes
+//!                                      files.rs, open_file.rs     open, close, read, write
 //!                                      making.rs, names.rs, change.rs, xattr.rs
 //!             tree.rs: the files that the kernel knows
 //!             blob.rs: an open container -> agg_core::blob
@@ -22,8 +22,8 @@ mod ahead;
 mod attributes;
 mod blob;
 mod change;
+mod containers;
 mod coupled;
-mod directory;
 mod files;
 mod filesystem;
 mod handles;
@@ -33,6 +33,7 @@ mod lists;
 mod making;
 pub mod mounts;
 mod names;
+mod open_file;
 mod options;
 mod passthrough;
 mod request;

@@ -2,7 +2,7 @@
 //! owner and permission bits are set by it, never by the name.
 
 use crate::attributes::is_directory;
-use crate::blob::{self, Blob};
+use crate::blob;
 use crate::files::Opened;
 use crate::held::{self, child};
 use crate::lists;
@@ -196,8 +196,9 @@ impl View {
         if self.options.new_files == NewFiles::Container {
             let (container, found) = self.make_container(&directory, place, mode, maker)?;
             let known = self.tree.get(found.id())?;
-            let blob = Blob::made(known.fd, (container, directory), self.options.verify)?;
-            let opened = self.open_made(found.id(), blob, flags)?;
+            let made = (container, directory);
+            let blob = self.files.containers.reserve_made(found.id(), known.fd, made)?;
+            let opened = self.files.open_container(found.id(), blob, flags, &self.tree)?;
             return Ok((found, opened));
         }
         // The maker of a file may write it, with any mode. The flags decide again above us.
@@ -210,7 +211,7 @@ impl View {
         let path = OFlags::PATH | OFlags::CLOEXEC;
         let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
         let found = self.entry_of(place, &named)?;
-        let opened = self.open_plain(found.id(), File::from(file), register)?;
+        let opened = self.files.open_plain(found.id(), File::from(file), &self.tree, register)?;
         Ok((found, opened))
     }
 

@@ -1,7 +1,7 @@
 //! New files while somebody else exchanges their names.
 
 use super::*;
-use crate::handles::Open;
+use crate::open_file::OpenFile;
 use crate::options::Options;
 use crate::tree::ROOT;
 use aggio_container::refused::{Refusal, refusing};
@@ -48,15 +48,15 @@ fn exchanging<T>(one: &Path, other: &Path, act: impl FnOnce() -> T) -> T {
 }
 
 fn open_here(shown: &Shown, view: &View, opened: &Opened) {
-    let open = view.handles.get(opened.handle).unwrap();
+    let open = view.files.handles.get(opened.handle).unwrap();
     let number = match &*open {
-        Open::Plain { file, .. } => file.metadata().unwrap().ino(),
-        Open::Blob { blob, .. } => blob.attributes().unwrap().inode >> 2 | 1 << 62,
+        OpenFile::Plain { file, .. } => file.metadata().unwrap().ino(),
+        OpenFile::Blob { blob, .. } => blob.attributes().unwrap().inode >> 2 | 1 << 62,
         _ => 0,
     };
     assert_eq!(shown.id(), number, "the kernel is told of the file that is open");
     drop(open);
-    view.close(opened.handle);
+    view.files.close(opened.handle);
 }
 
 type Make = fn(&View, Place<'_>);

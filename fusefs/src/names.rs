@@ -49,7 +49,7 @@ impl View {
         }
         let old = held::path(&known.fd);
         rustix::fs::linkat(rustix::fs::CWD, old, &*directory, place.name, AtFlags::SYMLINK_FOLLOW)?;
-        self.entry(place.parent, place.name)
+        self.entry(place)
     }
 
     pub(crate) fn remove(&self, place: Place<'_>, wants_directory: bool) -> Result<()> {

@@ -4,15 +4,12 @@
 //! so has no need to ask for attributes before every write.
 
 use crate::attributes::is_regular;
-use crate::blob;
-use crate::handles::Open;
+use crate::blob::Blob;
 use crate::held;
 use crate::request::Caller;
-use crate::tree::Known;
-use crate::view::View;
-use fuser::FileHandle;
 use rustix::fs::{Mode, Stat};
 use std::io::Result;
+use std::os::fd::{AsFd, AsRawFd};
 
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
@@ -39,32 +36,17 @@ fn left(stat: &Stat, caller: Caller) -> Option<Mode> {
     (is_regular(stat) && lost != 0).then_some(left)
 }
 
-impl View {
-    /// Before `caller` changes the bytes of an open file.
-    pub(crate) fn drop_set_ids_of(&self, handle: FileHandle, caller: Caller) -> Result<()> {
-        match &*self.handles.get(handle)? {
-            Open::Plain { file, .. } => match left(&rustix::fs::fstat(file)?, caller) {
-                Some(mode) => Ok(rustix::fs::fchmod(file, mode)?),
-                None => Ok(()),
-            },
-            Open::Blob { blob, .. } => drop_in_container(blob, caller),
-            Open::Set { .. } | Open::Generation { .. } | Open::Directory(_) => Ok(()),
-        }
-    }
-
-    /// Before `caller` cuts or lengthens a file by its name.
-    pub(crate) fn drop_set_ids(&self, id: u64, known: &Known, caller: Caller) -> Result<()> {
-        if known.is_container() {
-            return drop_in_container(&*self.blob(id, known)?, caller);
-        }
-        match left(&rustix::fs::fstat(&*known.fd)?, caller) {
-            Some(mode) => Ok(rustix::fs::chmod(held::path(&known.fd), mode)?),
-            None => Ok(()),
-        }
+/// Before `caller` changes the bytes of a file that is not a container.
+pub(crate) fn drop_from_file(file: &(impl AsFd + AsRawFd), caller: Caller) -> Result<()> {
+    match left(&rustix::fs::fstat(file)?, caller) {
+        // A descriptor that only names the file can change no mode by itself.
+        Some(mode) => Ok(rustix::fs::chmod(held::path(file), mode)?),
+        None => Ok(()),
     }
 }
 
-fn drop_in_container(blob: &blob::Blob, caller: Caller) -> Result<()> {
+/// Before `caller` changes the bytes of a container.
+pub(crate) fn drop_from_container(blob: &Blob, caller: Caller) -> Result<()> {
     if caller.uid == 0 {
         return Ok(());
     }
@@ -93,6 +75,24 @@ mod tests {
             (0o6755, 0, root, 0),
         ] {
             assert_eq!(lost(mode, gid, caller), expected, "{mode:o} {gid}");
+        }
+    }
+
+    #[test]
+    fn a_file_loses_the_bits_also_by_a_descriptor_that_only_names_it() {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let user = Caller { uid: 65534, gid: 65534, umask: 0 };
+        let folder = tempfile::tempdir().unwrap();
+        for flags in [OFlags::PATH, OFlags::RDONLY] {
+            let file = std::fs::File::create(folder.path().join("file")).unwrap();
+            file.set_permissions(PermissionsExt::from_mode(0o6755)).unwrap();
+            let fd = rustix::fs::open(folder.path().join("file"), flags, Mode::empty()).unwrap();
+            std::fs::remove_file(folder.path().join("file")).unwrap();
+            drop_from_file(&fd, Caller { uid: 0, ..user }).unwrap();
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o6755);
+            drop_from_file(&fd, user).unwrap();
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o755);
         }
     }
 }

@@ -1,159 +1,275 @@
-//! The view: files by their names, and their attributes.
+//! A backing directory, shown: the operations that need both names and open files.
 
-use crate::blob::{self, Blob};
-use crate::handles::{Handles, Open};
+use crate::blob;
+use crate::change::Change;
+use crate::files::{Files, Opened, writes};
+use crate::held;
+use crate::listing::{self, Entry, Listing};
+use crate::open_file::OpenFile;
 use crate::options::Options;
-use crate::passthrough::Passthrough;
-use crate::request::Place;
+use crate::request::{Caller, Place};
 use crate::resolver::Resolver;
-use crate::sets::{OpenSet, OpenSets};
+use crate::sets::OpenSet;
 use crate::shown::Shown;
-use crate::tree::{Identity, Kind, Known, Seen, Tree};
+use crate::tree::{Identity, Kind, Known, ROOT, Seen, Tree};
+use crate::xattr;
 use aggio_couple::Viewed;
-use fuser::FileHandle;
-use parking_lot::Mutex;
+use fuser::{BackingId, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use rustix::fs::Stat;
-use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Result;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A backing directory, shown.
 pub(crate) struct View {
     pub(crate) tree: Tree,
     pub(crate) resolver: Resolver,
-    pub(crate) handles: Handles,
-    pub(crate) blobs: Mutex<HashMap<u64, Arc<Blob>>>,
-    pub(crate) sets: OpenSets,
-    pub(crate) passthrough: Passthrough,
+    pub(crate) files: Files,
     pub(crate) options: Options,
 }
 
 impl View {
     pub(crate) fn new(options: Options, most_held: usize) -> Result<Self> {
-        Ok(View {
-            tree: Tree::new(&options.backend, most_held)?,
-            resolver: Resolver::new(options.coupled.clone(), options.subfiles),
-            handles: Handles::default(),
-            blobs: Mutex::default(),
-            sets: OpenSets::new(options.holes),
-            passthrough: Passthrough::new(options.passthrough),
-            options,
-        })
+        let tree = Tree::new(&options.backend, most_held)?;
+        let files = Files::new(&options);
+        let resolver = Resolver::new(options.coupled.clone(), options.subfiles);
+        Ok(View { tree, resolver, files, options })
     }
 
-    /// Finds a file by name, and registers it as known to the kernel.
-    pub(crate) fn entry(&self, parent: u64, name: &OsStr) -> Result<Shown> {
-        let seen = self.resolver.find(&self.tree.get(parent)?.fd, name)?;
-        self.entry_of(Place { parent, name }, &seen)
+    /// Finds a file by name.
+    fn find(&self, place: Place<'_>) -> Result<Seen> {
+        self.resolver.find(&self.tree.get(place.parent)?.fd, place.name)
     }
 
-    /// The same for a file that was found, even if another one has its name by now.
-    pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
-        let Place { parent, name } = place;
-        if seen.kind == Kind::Plain {
-            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
-            return Ok(Shown::plain(&seen.stat, id));
+    /// The file of a number, if it may be changed.
+    fn changeable(&self, id: u64) -> Result<Known> {
+        if !self.options.write {
+            return Err(rustix::io::Errno::ROFS.into());
         }
-        if seen.kind == Kind::Set {
-            let set = self.sets.get(&seen.fd, &self.tree.get(parent)?.fd, name)?;
-            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
-            return Ok(Shown::set(&set, id));
-        }
-        if seen.kind == Kind::Coupled {
-            let id = self.tree.remember(parent, name, seen, self.tree.wanted(seen));
-            return Ok(Shown::generation(&seen.stat, id));
-        }
-        let open = self.tree.number(seen.identity()).and_then(|id| self.open_blob(id));
-        let found = match open {
-            Some(blob) => blob.attributes()?,
-            None => blob::attributes(&seen.fd)?,
-        };
-        let id = self.tree.remember(parent, name, seen, found.inode >> 2 | 1 << 62);
-        Ok(Shown::container(&found, 1, id))
-    }
-
-    /// As [`View::entry`]; a listing also shows files that cannot be read.
-    pub(crate) fn entry_in_listing(&self, parent: u64, name: &OsStr) -> Result<Shown> {
-        let why = match self.entry(parent, name) {
-            Ok(found) => return Ok(found),
-            Err(why) => why,
-        };
-        let seen = self.resolver.find(&self.tree.get(parent)?.fd, name)?;
-        if matches!(seen.kind, Kind::Plain | Kind::Coupled) {
-            return Err(why);
-        }
-        let id = self.tree.remember(parent, name, &seen, self.tree.wanted(&seen));
-        Ok(Shown::broken(&seen.stat, id))
-    }
-
-    pub(crate) fn forget(&self, id: u64, lookups: u64) {
-        self.tree.forget(id, lookups);
-    }
-
-    /// The container of this number if it is open.
-    pub(crate) fn open_blob(&self, id: u64) -> Option<Arc<Blob>> {
-        self.blobs.lock().get(&id).cloned()
-    }
-
-    /// The container of this number; opened if it is not.
-    pub(crate) fn blob(&self, id: u64, known: &Known) -> Result<Arc<Blob>> {
-        match self.open_blob(id) {
-            Some(blob) => Ok(blob),
-            None => Ok(Arc::new(Blob::open(Arc::clone(&known.fd), self.options.verify)?)),
-        }
-    }
-
-    /// The set of this number.
-    pub(crate) fn set(&self, id: u64, known: &Known) -> Result<Arc<OpenSet>> {
-        let (directory, name) = self.tree.place(id)?;
-        self.sets.get(&known.fd, &directory.fd, &name)
-    }
-
-    pub(crate) fn attributes(&self, id: u64) -> Result<Shown> {
         let known = self.tree.get(id)?;
-        match known.kind {
-            Kind::Plain => return Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
-            Kind::Set => return Ok(Shown::set(&*self.set(id, &known)?, id)),
-            Kind::Coupled => return self.attributes_of_generation(id),
-            Kind::Container => {}
+        if matches!(known.kind, Kind::Set | Kind::Coupled) {
+            return Err(rustix::io::Errno::ROFS.into());
         }
-        match self.open_blob(id) {
-            Some(blob) => Shown::open_container(&blob, id),
-            None => Ok(Shown::container(&blob::attributes(&known.fd)?, 1, id)),
-        }
+        Ok(known)
     }
 
     /// The generation of this number, if its file is still that.
-    pub(crate) fn generation(&self, id: u64) -> Result<(Viewed, Stat)> {
+    fn generation(&self, id: u64) -> Result<(Viewed, Stat)> {
         let (directory, name) = self.tree.place(id)?;
         let found = self.resolver.generation(&directory.fd, &name)?;
         let is_it = |stat: &Stat| self.tree.number(Identity::new(stat, Kind::Coupled)) == Some(id);
         found.filter(|(_, stat)| is_it(stat)).ok_or_else(|| rustix::io::Errno::STALE.into())
     }
 
-    /// Attributes of the generation of this number. One that is open is known without its agent,
-    /// which may have ended.
-    fn attributes_of_generation(&self, id: u64) -> Result<Shown> {
-        if let Some(open) = self.handles.generation(id)
-            && let Open::Generation { viewed, .. } = &*open
-        {
-            return Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id));
+    /// Finds a file by name, and registers it as known to the kernel.
+    pub(crate) fn entry(&self, place: Place<'_>) -> Result<Shown> {
+        self.entry_of(place, &self.find(place)?)
+    }
+
+    /// The same for a file that was found, even if another one has its name by now.
+    pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
+        let tree = &self.tree;
+        let remember = |wanted| tree.remember(place.parent, place.name, seen, wanted);
+        match seen.kind {
+            Kind::Plain => Ok(Shown::plain(&seen.stat, remember(tree.wanted(seen)))),
+            Kind::Set => {
+                let directory = tree.get(place.parent)?.fd;
+                let set = self.files.sets.get(&seen.fd, &directory, place.name)?;
+                Ok(Shown::set(&set, remember(tree.wanted(seen))))
+            }
+            Kind::Coupled => Ok(Shown::generation(&seen.stat, remember(tree.wanted(seen)))),
+            Kind::Container => {
+                let open = tree.number(seen.identity());
+                let found = self.files.containers.attributes(open, &seen.fd)?;
+                Ok(Shown::container(&found, 1, remember(found.inode >> 2 | 1 << 62)))
+            }
         }
-        Ok(Shown::generation(&self.generation(id)?.1, id))
+    }
+
+    /// As [`View::entry`]; a listing also shows files that cannot be read.
+    fn entry_in_listing(&self, place: Place<'_>) -> Result<Shown> {
+        let seen = self.find(place)?;
+        match self.entry_of(place, &seen) {
+            Err(_) if matches!(seen.kind, Kind::Set | Kind::Container) => {
+                let tree = &self.tree;
+                let id = tree.remember(place.parent, place.name, &seen, tree.wanted(&seen));
+                Ok(Shown::broken(&seen.stat, id))
+            }
+            found => found,
+        }
+    }
+
+    /// The set of this number.
+    fn set(&self, id: u64, known: &Known) -> Result<Arc<OpenSet>> {
+        let (directory, name) = self.tree.place(id)?;
+        self.files.sets.get(&known.fd, &directory.fd, &name)
     }
 
     /// Attributes of a file, by a handle if there is one.
-    pub(crate) fn attributes_of(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
-        let open = handle.and_then(|handle| self.handles.get(handle).ok());
-        match open.as_deref() {
-            Some(Open::Blob { blob, .. }) => Shown::open_container(blob, id),
-            Some(Open::Set { set, .. }) => Ok(Shown::set(set, id)),
-            Some(Open::Generation { viewed, .. }) => {
-                Ok(Shown::generation(&rustix::fs::fstat(&viewed.file)?, id))
-            }
-            Some(Open::Plain { file, .. }) => Ok(Shown::plain(&rustix::fs::fstat(file)?, id)),
-            _ => self.attributes(id),
+    pub(crate) fn attributes(&self, id: u64, handle: Option<FileHandle>) -> Result<Shown> {
+        let open = handle.and_then(|handle| self.files.handles.get(handle).ok());
+        if let Some(shown) = open.and_then(|open| open.shown(id)) {
+            return shown;
         }
+        let known = self.tree.get(id)?;
+        match known.kind {
+            Kind::Plain => Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
+            Kind::Set => Ok(Shown::set(&*self.set(id, &known)?, id)),
+            // A generation that is open is known without its agent, which may have ended.
+            Kind::Coupled => {
+                match self.files.handles.generation(id).and_then(|one| one.shown(id)) {
+                    Some(shown) => shown,
+                    None => Ok(Shown::generation(&self.generation(id)?.1, id)),
+                }
+            }
+            Kind::Container => match self.files.containers.get(id) {
+                Some(blob) => Shown::open_container(&blob, id),
+                None => Ok(Shown::container(&blob::attributes(&known.fd)?, 1, id)),
+            },
+        }
+    }
+
+    /// Changes attributes of a file, by a handle if there is one.
+    pub(crate) fn change(
+        &self,
+        id: u64,
+        handle: Option<FileHandle>,
+        change: &Change,
+        caller: Caller,
+    ) -> Result<Shown> {
+        let known = self.changeable(id)?;
+        if known.is_container() {
+            let blob = self.files.containers.get_or_open(id, &known.fd)?;
+            change.apply_to_container(&blob, caller)?;
+        } else {
+            let open = handle.and_then(|handle| self.files.handles.get(handle).ok());
+            change.apply_to_file(&known.fd, open.as_deref(), caller)?;
+        }
+        self.attributes(id, handle)
+    }
+
+    pub(crate) fn open(
+        &self,
+        id: u64,
+        flags: i32,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<Opened> {
+        let tree = &self.tree;
+        let known = if writes(flags) { self.changeable(id)? } else { tree.get(id)? };
+        match known.kind {
+            Kind::Plain => {
+                self.files.open_plain(id, held::reopen(&known.fd, flags)?, tree, register)
+            }
+            Kind::Container => {
+                let blob = self.files.containers.reserve(id, &known.fd)?;
+                self.files.open_container(id, blob, flags, tree)
+            }
+            Kind::Set => Ok(self.files.open_set(id, self.set(id, &known)?, tree)),
+            Kind::Coupled => Ok(self.files.open_generation(id, self.generation(id)?.0)),
+        }
+    }
+
+    pub(crate) fn open_directory(&self, id: u64) -> Result<FileHandle> {
+        self.tree.get(id)?;
+        Ok(self.files.handles.insert(OpenFile::Directory(Listing::new(id))))
+    }
+
+    pub(crate) fn sync_directory(&self, id: u64) -> Result<()> {
+        let directory = held::reopen_directory(&self.tree.get(id)?.fd)?;
+        Ok(rustix::fs::fsync(&directory)?)
+    }
+
+    fn entries(&self, listing: &Listing, offset: u64) -> Result<Arc<Vec<Entry>>> {
+        let read = || self.resolver.entries(&self.tree.get(listing.id)?.fd, listing.id);
+        listing.entries(offset, read)
+    }
+
+    pub(crate) fn list(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectory,
+    ) -> Result<()> {
+        let open = self.files.handles.get(handle)?;
+        let entries = self.entries(open.listing()?, offset)?;
+        for (next, entry) in listing::from(&entries, offset) {
+            if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn list_with_attributes(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<()> {
+        let open = self.files.handles.get(handle)?;
+        let listing = open.listing()?;
+        let entries = self.entries(listing, offset)?;
+        let directory = self.tree.get(listing.id)?;
+        for (next, entry) in listing::from(&entries, offset) {
+            let found = if entry.is_dot() {
+                // The kernel counts no look-up for these two, and keeps nothing of them.
+                let stat = rustix::fs::fstat(&*directory.fd)?;
+                Shown { ttl: Duration::ZERO, ..Shown::plain(&stat, listing.id) }
+            } else {
+                let place = Place { parent: listing.id, name: &entry.name };
+                let Ok(found) = self.entry_in_listing(place) else { continue };
+                found
+            };
+            let (shown, ttl) = (&found.attributes, &found.ttl);
+            if reply.add(shown.ino, next, &entry.name, ttl, shown, Generation(0)) {
+                if !entry.is_dot() {
+                    self.tree.forget(found.id(), 1);
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of an attribute that aggio provides.
+    fn own_value(&self, id: u64, known: &Known, name: &str) -> Result<Vec<u8>> {
+        if id == ROOT {
+            return xattr::of_mount(name, &self.options.backend);
+        }
+        match known.kind {
+            Kind::Coupled => xattr::of_coupled(name),
+            Kind::Set => xattr::of_set(name, || self.set(id, known)),
+            Kind::Container => {
+                let look = || self.files.containers.attributes(Some(id), &known.fd);
+                xattr::of_container(name, &known.fd, look)
+            }
+            Kind::Plain => Err(rustix::io::Errno::NODATA.into()),
+        }
+    }
+
+    /// The value of an extended attribute.
+    pub(crate) fn value(&self, id: u64, name: &OsStr) -> Result<Vec<u8>> {
+        let known = self.tree.get(id)?;
+        match xattr::own_name(name) {
+            Some(own) => self.own_value(id, &known, own),
+            None => xattr::value(&known, name),
+        }
+    }
+
+    /// The names of all extended attributes but those that aggio provides.
+    pub(crate) fn attribute_names(&self, id: u64) -> Result<Vec<u8>> {
+        xattr::names(&self.tree.get(id)?)
+    }
+
+    pub(crate) fn set_value(&self, id: u64, name: &OsStr, value: &[u8], flags: i32) -> Result<()> {
+        xattr::refuse_own(name)?;
+        xattr::set(&self.changeable(id)?, name, value, flags)
+    }
+
+    pub(crate) fn remove_value(&self, id: u64, name: &OsStr) -> Result<()> {
+        xattr::refuse_own(name)?;
+        xattr::remove(&self.changeable(id)?, name)
     }
 }
