@@ -31,7 +31,7 @@ pub(crate) struct Adapter(pub(crate) View);
 /// Whether the backing directory lies on a file system that lies on another one itself.
 fn is_stacked(view: &View) -> bool {
     const STACKED: [i64; 3] = [0x794c_7630, 0x6573_5546, 0xf15f];
-    let known = view.tree.get(ROOT).ok();
+    let known = view.names.tree.get(ROOT).ok();
     let kind = known.and_then(|known| rustix::fs::fstatfs(&*known.fd).ok());
     kind.is_none_or(|kind| STACKED.contains(&kind.f_type))
 }
@@ -111,7 +111,7 @@ impl Filesystem for Adapter {
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, lookups: u64) {
-        self.0.tree.forget(inode.0, lookups);
+        self.0.names.tree.forget(inode.0, lookups);
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
@@ -177,12 +177,12 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.remove(place, false), () => reply.ok());
+        answer!(reply, self.0.names.remove(place, false), () => reply.ok());
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let place = Place { parent: parent.0, name };
-        answer!(reply, self.0.remove(place, true), () => reply.ok());
+        answer!(reply, self.0.names.remove(place, true), () => reply.ok());
     }
 
     fn symlink(
@@ -210,11 +210,11 @@ impl Filesystem for Adapter {
     ) {
         let from = Place { parent: parent.0, name };
         let to = Place { parent: new_parent.0, name: new_name };
-        answer!(reply, self.0.rename(from, to, flags), () => reply.ok());
+        answer!(reply, self.0.names.rename(from, to, flags), () => reply.ok());
     }
 
     fn link(&self, _: &Request, inode: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        answer!(reply, self.0.make_link(inode.0, Place { parent: parent.0, name }),
+        answer!(reply, self.0.link(inode.0, Place { parent: parent.0, name }),
             found => reply.entry(&found.ttl, &found.attributes, Generation(0)));
     }
 
@@ -363,7 +363,7 @@ impl Filesystem for Adapter {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let root = self.0.tree.get(ROOT);
+        let root = self.0.names.tree.get(ROOT);
         let space = root.and_then(|root| Ok(rustix::fs::fstatvfs(&*root.fd)?));
         answer!(reply, space, space => reply.statfs(
             space.f_blocks,

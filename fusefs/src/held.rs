@@ -6,6 +6,20 @@ use std::fs::File;
 use std::io::Result;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A name in a directory that is held.
+pub(crate) struct Dentry<'a> {
+    pub(crate) directory: Arc<OwnedFd>,
+    pub(crate) name: &'a OsStr,
+}
+
+impl Dentry<'_> {
+    /// The path of the name.
+    pub(crate) fn path(&self) -> PathBuf {
+        child(&self.directory, self.name)
+    }
+}
 
 /// The file of a descriptor that is no directory.
 pub(crate) fn path(fd: &impl AsRawFd) -> PathBuf {

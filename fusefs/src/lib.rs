@@ -2,13 +2,15 @@
 //! files.
 //!
 //! ```text
-//! kernel -> filesystem.rs (answers) -> view.rs, listing.rs        names and attributes
-//!                                      files.rs, open_file.rs     open, close, read, write
-//!                                      making.rs, names.rs, change.rs, xattr.rs
-//!             tree.rs: the files that the kernel knows
-//!             blob.rs: an open container -> agg_core::blob
-//!             sets.rs: sets of netCDF files -> aggio_formats
-//!             coupled.rs: generations in memory -> aggio_couple
+//! kernel -> filesystem.rs (answers) -> view.rs: operations on names and open files
+//!   namespace.rs: find, link, remove, rename          files.rs: open, close
+//!     resolver.rs: the file that a name stands for      handles.rs, open_file.rs: read, write
+//!     tree.rs: the files that the kernel knows          containers.rs, passthrough.rs
+//!   making.rs: new files     change.rs: attributes     xattr.rs     listing.rs: entries
+//!
+//! blob.rs: a container -> agg_core::blob
+//! sets.rs: sets of netCDF files -> aggio_formats
+//! coupled.rs: generations in memory -> aggio_couple
 //! session.rs: a mount from beginning to end               mounts.rs: mounts of anybody
 //! ```
 //!
@@ -32,7 +34,7 @@ mod listing;
 mod lists;
 mod making;
 pub mod mounts;
-mod names;
+mod namespace;
 mod open_file;
 mod options;
 mod passthrough;

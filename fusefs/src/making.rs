@@ -4,9 +4,8 @@
 use crate::attributes::is_directory;
 use crate::blob;
 use crate::files::Opened;
-use crate::held::{self, child};
+use crate::held::{self, Dentry, child};
 use crate::lists;
-use crate::names::refused;
 use crate::options::NewFiles;
 use crate::request::{Caller, Place};
 use crate::shown::Shown;
@@ -51,12 +50,12 @@ struct Staging<'a> {
 
 impl<'a> Staging<'a> {
     fn in_directory(directory: &'a OwnedFd) -> Result<Self> {
-        let name = fresh_name().map_err(|_| refused(Errno::IO))?;
+        let name = fresh_name().map_err(|_| Errno::IO)?;
         rustix::fs::mkdirat(directory, &*name, Mode::RWXU)?;
         let own = open_name(directory, OsStr::new(&name))?;
         if !is_private(&own)? {
             // Somebody else has exchanged the name: the directory is his.
-            return Err(refused(Errno::PERM));
+            return Err(Errno::PERM.into());
         }
         Ok(Staging { directory, name, own })
     }
@@ -192,13 +191,13 @@ impl View {
         maker: Caller,
         register: impl FnOnce(&File) -> Result<BackingId>,
     ) -> Result<(Shown, Opened)> {
-        let directory = self.directory_of(place)?;
-        if self.options.new_files == NewFiles::Container {
+        let Dentry { directory, .. } = self.names.changeable_name(place)?;
+        if self.new_files == NewFiles::Container {
             let (container, found) = self.make_container(&directory, place, mode, maker)?;
-            let known = self.tree.get(found.id())?;
+            let known = self.names.tree.get(found.id())?;
             let made = (container, directory);
             let blob = self.files.containers.reserve_made(found.id(), known.fd, made)?;
-            let opened = self.files.open_container(found.id(), blob, flags, &self.tree)?;
+            let opened = self.files.open_container(found.id(), blob, flags, &self.names.tree)?;
             return Ok((found, opened));
         }
         // The maker of a file may write it, with any mode. The flags decide again above us.
@@ -211,7 +210,8 @@ impl View {
         let path = OFlags::PATH | OFlags::CLOEXEC;
         let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
         let found = self.entry_of(place, &named)?;
-        let opened = self.files.open_plain(found.id(), File::from(file), &self.tree, register)?;
+        let opened =
+            self.files.open_plain(found.id(), File::from(file), &self.names.tree, register)?;
         Ok((found, opened))
     }
 
@@ -248,7 +248,7 @@ impl View {
         maker: Caller,
         act: &dyn Fn(&OwnedFd, &OsStr) -> rustix::io::Result<()>,
     ) -> Result<Shown> {
-        let directory = self.directory_of(place)?;
+        let Dentry { directory, .. } = self.names.changeable_name(place)?;
         let make = || Staging::in_directory(&directory)?.make(place.name, act);
         let gone = |made: &Result<OwnedFd>| {
             made.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::NotFound)
@@ -277,15 +277,15 @@ impl View {
         use rustix::fs::FileType;
         let kind = FileType::from_raw_mode(node.mode);
         let device = match kind {
-            FileType::RegularFile if self.options.new_files == NewFiles::Container => {
-                let directory = self.directory_of(place)?;
+            FileType::RegularFile if self.new_files == NewFiles::Container => {
+                let Dentry { directory, .. } = self.names.changeable_name(place)?;
                 return self.make_container(&directory, place, node.mode, maker).map(|made| made.1);
             }
             FileType::RegularFile | FileType::Fifo | FileType::Socket => 0,
             FileType::CharacterDevice | FileType::BlockDevice if maker.uid == 0 => {
                 device(node.device)
             }
-            _ => return Err(refused(Errno::PERM)),
+            _ => return Err(Errno::PERM.into()),
         };
         let bits = Mode::from_raw_mode(node.mode & UNOWNED);
         let make = |at: &OwnedFd, name: &OsStr| rustix::fs::mknodat(at, name, kind, bits, device);

@@ -69,13 +69,13 @@ fn a_name_that_is_exchanged_gives_nobody_elses_file_away() {
             "file",
             NewFiles::Plain,
             (|view, place| {
-                let register = |_: &File| Err(refused(Errno::OPNOTSUPP));
+                let register = |_: &File| Err(Errno::OPNOTSUPP.into());
                 let (shown, opened) = view.create(place, 0o666, 2, ANOTHER, register).unwrap();
                 open_here(&shown, view, &opened);
             }) as Make,
         ),
         ("container", NewFiles::Container, |view, place| {
-            let register = |_: &File| Err(refused(Errno::OPNOTSUPP));
+            let register = |_: &File| Err(Errno::OPNOTSUPP.into());
             let (shown, opened) = view.create(place, 0o666, 2, ANOTHER, register).unwrap();
             open_here(&shown, view, &opened);
         }),
@@ -153,7 +153,7 @@ fn what_cannot_be_made_leaves_nothing() {
 fn what_cannot_get_its_owner_or_its_mode_is_told_and_leaves_nothing() {
     type Make = fn(&View, Place<'_>) -> Result<()>;
     let create: Make = |view, place| {
-        let register = |_: &File| Err(refused(Errno::OPNOTSUPP));
+        let register = |_: &File| Err(Errno::OPNOTSUPP.into());
         view.create(place, 0o666, 2, ANOTHER, register).map(drop)
     };
     let mut cases = vec![("file", NewFiles::Plain, create), ("blob", NewFiles::Container, create)];
@@ -184,7 +184,7 @@ fn what_cannot_get_its_owner_or_its_mode_is_told_and_leaves_nothing() {
 #[test]
 fn a_file_that_got_the_name_meanwhile_is_not_removed_with_one_that_is_not_complete() {
     let (folder, view) = view(NewFiles::Plain);
-    let directory = view.tree.get(ROOT).unwrap().fd;
+    let directory = view.names.tree.get(ROOT).unwrap().fd;
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("made"), b"made").unwrap();
     let made = File::open(path("made")).unwrap();

@@ -5,72 +5,48 @@ use crate::change::Change;
 use crate::files::{Files, Opened, writes};
 use crate::held;
 use crate::listing::{self, Entry, Listing};
+use crate::namespace::Namespace;
 use crate::open_file::OpenFile;
-use crate::options::Options;
+use crate::options::{NewFiles, Options};
 use crate::request::{Caller, Place};
 use crate::resolver::Resolver;
 use crate::sets::OpenSet;
 use crate::shown::Shown;
-use crate::tree::{Identity, Kind, Known, ROOT, Seen, Tree};
+use crate::tree::{Kind, Known, ROOT, Seen, Tree};
 use crate::xattr;
-use aggio_couple::Viewed;
 use fuser::{BackingId, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use rustix::fs::Stat;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Result;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A backing directory, shown.
 pub(crate) struct View {
-    pub(crate) tree: Tree,
-    pub(crate) resolver: Resolver,
+    pub(crate) names: Namespace,
     pub(crate) files: Files,
-    pub(crate) options: Options,
+    pub(crate) new_files: NewFiles,
+    backend: PathBuf,
 }
 
 impl View {
     pub(crate) fn new(options: Options, most_held: usize) -> Result<Self> {
         let tree = Tree::new(&options.backend, most_held)?;
         let files = Files::new(&options);
-        let resolver = Resolver::new(options.coupled.clone(), options.subfiles);
-        Ok(View { tree, resolver, files, options })
-    }
-
-    /// Finds a file by name.
-    fn find(&self, place: Place<'_>) -> Result<Seen> {
-        self.resolver.find(&self.tree.get(place.parent)?.fd, place.name)
-    }
-
-    /// The file of a number, if it may be changed.
-    fn changeable(&self, id: u64) -> Result<Known> {
-        if !self.options.write {
-            return Err(rustix::io::Errno::ROFS.into());
-        }
-        let known = self.tree.get(id)?;
-        if matches!(known.kind, Kind::Set | Kind::Coupled) {
-            return Err(rustix::io::Errno::ROFS.into());
-        }
-        Ok(known)
-    }
-
-    /// The generation of this number, if its file is still that.
-    fn generation(&self, id: u64) -> Result<(Viewed, Stat)> {
-        let (directory, name) = self.tree.place(id)?;
-        let found = self.resolver.generation(&directory.fd, &name)?;
-        let is_it = |stat: &Stat| self.tree.number(Identity::new(stat, Kind::Coupled)) == Some(id);
-        found.filter(|(_, stat)| is_it(stat)).ok_or_else(|| rustix::io::Errno::STALE.into())
+        let resolver = Resolver::new(options.coupled, options.subfiles);
+        let names = Namespace::new(tree, resolver, options.write);
+        Ok(View { names, files, new_files: options.new_files, backend: options.backend })
     }
 
     /// Finds a file by name, and registers it as known to the kernel.
     pub(crate) fn entry(&self, place: Place<'_>) -> Result<Shown> {
-        self.entry_of(place, &self.find(place)?)
+        self.entry_of(place, &self.names.find(place)?)
     }
 
     /// The same for a file that was found, even if another one has its name by now.
     pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
-        let tree = &self.tree;
+        let tree = &self.names.tree;
         let remember = |wanted| tree.remember(place.parent, place.name, seen, wanted);
         match seen.kind {
             Kind::Plain => Ok(Shown::plain(&seen.stat, remember(tree.wanted(seen)))),
@@ -90,10 +66,10 @@ impl View {
 
     /// As [`View::entry`]; a listing also shows files that cannot be read.
     fn entry_in_listing(&self, place: Place<'_>) -> Result<Shown> {
-        let seen = self.find(place)?;
+        let seen = self.names.find(place)?;
         match self.entry_of(place, &seen) {
             Err(_) if matches!(seen.kind, Kind::Set | Kind::Container) => {
-                let tree = &self.tree;
+                let tree = &self.names.tree;
                 let id = tree.remember(place.parent, place.name, &seen, tree.wanted(&seen));
                 Ok(Shown::broken(&seen.stat, id))
             }
@@ -103,7 +79,7 @@ impl View {
 
     /// The set of this number.
     fn set(&self, id: u64, known: &Known) -> Result<Arc<OpenSet>> {
-        let (directory, name) = self.tree.place(id)?;
+        let (directory, name) = self.names.tree.place(id)?;
         self.files.sets.get(&known.fd, &directory.fd, &name)
     }
 
@@ -113,7 +89,7 @@ impl View {
         if let Some(shown) = open.and_then(|open| open.shown(id)) {
             return shown;
         }
-        let known = self.tree.get(id)?;
+        let known = self.names.tree.get(id)?;
         match known.kind {
             Kind::Plain => Ok(Shown::plain(&rustix::fs::fstat(&*known.fd)?, id)),
             Kind::Set => Ok(Shown::set(&*self.set(id, &known)?, id)),
@@ -121,7 +97,7 @@ impl View {
             Kind::Coupled => {
                 match self.files.handles.generation(id).and_then(|one| one.shown(id)) {
                     Some(shown) => shown,
-                    None => Ok(Shown::generation(&self.generation(id)?.1, id)),
+                    None => Ok(Shown::generation(&self.names.generation(id)?.1, id)),
                 }
             }
             Kind::Container => match self.files.containers.get(id) {
@@ -139,7 +115,7 @@ impl View {
         change: &Change,
         caller: Caller,
     ) -> Result<Shown> {
-        let known = self.changeable(id)?;
+        let known = self.names.changeable(id)?;
         if known.is_container() {
             let blob = self.files.containers.get_or_open(id, &known.fd)?;
             change.apply_to_container(&blob, caller)?;
@@ -150,14 +126,24 @@ impl View {
         self.attributes(id, handle)
     }
 
+    pub(crate) fn read_symlink(&self, id: u64) -> Result<Vec<u8>> {
+        let known = self.names.tree.get(id)?;
+        Ok(rustix::fs::readlinkat(&*known.fd, "", Vec::new())?.into_bytes())
+    }
+
+    pub(crate) fn link(&self, id: u64, place: Place<'_>) -> Result<Shown> {
+        self.names.link(id, place)?;
+        self.entry(place)
+    }
+
     pub(crate) fn open(
         &self,
         id: u64,
         flags: i32,
         register: impl FnOnce(&File) -> Result<BackingId>,
     ) -> Result<Opened> {
-        let tree = &self.tree;
-        let known = if writes(flags) { self.changeable(id)? } else { tree.get(id)? };
+        let tree = &self.names.tree;
+        let known = if writes(flags) { self.names.changeable(id)? } else { tree.get(id)? };
         match known.kind {
             Kind::Plain => {
                 self.files.open_plain(id, held::reopen(&known.fd, flags)?, tree, register)
@@ -167,22 +153,22 @@ impl View {
                 self.files.open_container(id, blob, flags, tree)
             }
             Kind::Set => Ok(self.files.open_set(id, self.set(id, &known)?, tree)),
-            Kind::Coupled => Ok(self.files.open_generation(id, self.generation(id)?.0)),
+            Kind::Coupled => Ok(self.files.open_generation(id, self.names.generation(id)?.0)),
         }
     }
 
     pub(crate) fn open_directory(&self, id: u64) -> Result<FileHandle> {
-        self.tree.get(id)?;
+        self.names.tree.get(id)?;
         Ok(self.files.handles.insert(OpenFile::Directory(Listing::new(id))))
     }
 
     pub(crate) fn sync_directory(&self, id: u64) -> Result<()> {
-        let directory = held::reopen_directory(&self.tree.get(id)?.fd)?;
+        let directory = held::reopen_directory(&self.names.tree.get(id)?.fd)?;
         Ok(rustix::fs::fsync(&directory)?)
     }
 
     fn entries(&self, listing: &Listing, offset: u64) -> Result<Arc<Vec<Entry>>> {
-        let read = || self.resolver.entries(&self.tree.get(listing.id)?.fd, listing.id);
+        let read = || self.names.resolver.entries(&self.names.tree.get(listing.id)?.fd, listing.id);
         listing.entries(offset, read)
     }
 
@@ -211,7 +197,7 @@ impl View {
         let open = self.files.handles.get(handle)?;
         let listing = open.listing()?;
         let entries = self.entries(listing, offset)?;
-        let directory = self.tree.get(listing.id)?;
+        let directory = self.names.tree.get(listing.id)?;
         for (next, entry) in listing::from(&entries, offset) {
             let found = if entry.is_dot() {
                 // The kernel counts no look-up for these two, and keeps nothing of them.
@@ -225,7 +211,7 @@ impl View {
             let (shown, ttl) = (&found.attributes, &found.ttl);
             if reply.add(shown.ino, next, &entry.name, ttl, shown, Generation(0)) {
                 if !entry.is_dot() {
-                    self.tree.forget(found.id(), 1);
+                    self.names.tree.forget(found.id(), 1);
                 }
                 break;
             }
@@ -236,7 +222,7 @@ impl View {
     /// The value of an attribute that aggio provides.
     fn own_value(&self, id: u64, known: &Known, name: &str) -> Result<Vec<u8>> {
         if id == ROOT {
-            return xattr::of_mount(name, &self.options.backend);
+            return xattr::of_mount(name, &self.backend);
         }
         match known.kind {
             Kind::Coupled => xattr::of_coupled(name),
@@ -251,7 +237,7 @@ impl View {
 
     /// The value of an extended attribute.
     pub(crate) fn value(&self, id: u64, name: &OsStr) -> Result<Vec<u8>> {
-        let known = self.tree.get(id)?;
+        let known = self.names.tree.get(id)?;
         match xattr::own_name(name) {
             Some(own) => self.own_value(id, &known, own),
             None => xattr::value(&known, name),
@@ -260,16 +246,16 @@ impl View {
 
     /// The names of all extended attributes but those that aggio provides.
     pub(crate) fn attribute_names(&self, id: u64) -> Result<Vec<u8>> {
-        xattr::names(&self.tree.get(id)?)
+        xattr::names(&self.names.tree.get(id)?)
     }
 
     pub(crate) fn set_value(&self, id: u64, name: &OsStr, value: &[u8], flags: i32) -> Result<()> {
         xattr::refuse_own(name)?;
-        xattr::set(&self.changeable(id)?, name, value, flags)
+        xattr::set(&self.names.changeable(id)?, name, value, flags)
     }
 
     pub(crate) fn remove_value(&self, id: u64, name: &OsStr) -> Result<()> {
         xattr::refuse_own(name)?;
-        xattr::remove(&self.changeable(id)?, name)
+        xattr::remove(&self.names.changeable(id)?, name)
     }
 }
