@@ -3,19 +3,14 @@
 
 use crate::attributes::is_directory;
 use crate::blob;
-use crate::files::Opened;
 use crate::held::{self, Dentry, child};
 use crate::lists;
-use crate::options::NewFiles;
-use crate::request::{Caller, Place};
-use crate::shown::Shown;
+use crate::request::Caller;
 use crate::tree::{Kind, Seen, open_name};
-use crate::view::View;
 use agg_core::blob::{Container, Create, STAGED, is_container};
 use agg_core::log::{self, Level};
 use agg_core::output::{Aside, fresh_name, rename_new};
-use fuser::BackingId;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -37,6 +32,12 @@ pub(crate) struct NewNode {
     pub(crate) mode: u32,
     /// The number of a device.
     pub(crate) device: u32,
+}
+
+impl NewNode {
+    pub(crate) fn kind(self) -> FileType {
+        FileType::from_raw_mode(self.mode)
+    }
 }
 
 /// A hidden directory of this process in the one where a file is to be: no call returns the
@@ -111,60 +112,143 @@ fn seen(fd: OwnedFd) -> Result<Seen> {
     Ok(Seen { fd: Arc::new(fd), stat, kind: Kind::Plain, first: None })
 }
 
-/// The owner and group to set for a new file in `directory`, where this process may make files for
-/// others.
-fn heir(directory: &OwnedFd, maker: Caller) -> Result<Option<(Uid, Option<Gid>)>> {
-    let me = rustix::process::geteuid();
-    if !me.is_root() || maker.uid == me.as_raw() {
-        return Ok(None);
+/// A file that is to be made: its name, and the process that makes it.
+pub(crate) struct Creation<'a> {
+    pub(crate) at: Dentry<'a>,
+    pub(crate) maker: Caller,
+}
+
+impl Creation<'_> {
+    /// Makes a plain file and opens it.
+    pub(crate) fn file(&self, mode: u32, flags: i32) -> Result<(File, Seen)> {
+        // The maker of a file may write it, with any mode. The flags decide again above us.
+        let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
+        let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
+        let bits = Mode::from_raw_mode(mode & UNOWNED);
+        let file = rustix::fs::openat(&*self.at.directory, self.at.name, how, bits)?;
+        self.or_removed(&file, self.complete(&file, Some(mode)))?;
+        let path = OFlags::PATH | OFlags::CLOEXEC;
+        let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
+        Ok((File::from(file), named))
     }
-    let keeps_group = rustix::fs::fstat(directory)?.st_mode & 0o2000 != 0;
-    Ok(Some((Uid::from_raw(maker.uid), (!keeps_group).then(|| Gid::from_raw(maker.gid)))))
-}
 
-/// Gives a new file its owner and then, as that takes set-id bits away, its permission bits; a
-/// directory keeps the set-group-id bit that it has inherited.
-fn complete(directory: &OwnedFd, file: &OwnedFd, bits: Option<u32>, maker: Caller) -> Result<()> {
-    if let Some((owner, group)) = heir(directory, maker)? {
-        rustix::fs::chownat(file, "", Some(owner), group, AtFlags::EMPTY_PATH)?;
+    /// Makes a container.
+    pub(crate) fn container(&self, mode: u32) -> Result<(Container, Seen)> {
+        let how = Create { mode: mode & UNOWNED, exclusive: true, data_crc: true };
+        let told = |why: agg_core::Error| blob::error(&self.at.directory, &why);
+        let container = Container::create(&self.at.path(), &how).map_err(told)?;
+        let complete = || {
+            if let Some((owner, group)) = self.heir()? {
+                let group = group.map(Gid::as_raw);
+                container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
+            }
+            let bits = self.granted(mode)?;
+            container.set_mode(bits & 0o7777).map_err(told)
+        };
+        self.or_removed(container.directory(), complete())?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let own = rustix::fs::openat(container.directory(), ".", flags, Mode::empty())?;
+        let named = Seen { kind: Kind::Container, ..seen(own)? };
+        Ok((container, named))
     }
-    let Some(bits) = bits else { return Ok(()) };
-    let bits = granted(directory, bits, maker)?;
-    let stat = rustix::fs::fstat(file)?;
-    let inherited = if is_directory(&stat) { stat.st_mode & 0o2000 } else { 0 };
-    let mode = Mode::from_raw_mode(bits & 0o7777 | inherited);
-    Ok(rustix::fs::chmod(held::path(file), mode)?)
-}
 
-/// The permission bits that a file of `maker` gets which asks for `bits`: the list that a directory
-/// passes on decides, and without one the umask.
-fn granted(directory: &OwnedFd, bits: u32, maker: Caller) -> Result<u32> {
-    let passed_on = lists::passed_on(directory)?;
-    let kept = passed_on.unwrap_or(0o777 & !maker.umask);
-    Ok(bits & (0o7000 | kept))
-}
+    /// Makes a file without opening it. Devices are for root alone, which the kernel has checked
+    /// already, and where the backing file system and the rights of this process allow them.
+    pub(crate) fn node(&self, node: NewNode) -> Result<Seen> {
+        let kind = node.kind();
+        let device = match kind {
+            FileType::RegularFile | FileType::Fifo | FileType::Socket => 0,
+            FileType::CharacterDevice | FileType::BlockDevice if self.maker.uid == 0 => {
+                device(node.device)
+            }
+            _ => return Err(Errno::PERM.into()),
+        };
+        let bits = Mode::from_raw_mode(node.mode & UNOWNED);
+        self.staged(Some(node.mode), &|at, name| rustix::fs::mknodat(at, name, kind, bits, device))
+    }
 
-/// The result of completing `made`, a new file that has the name `place` already: where that
-/// failed, the name goes again.
-fn or_removed<T>(
-    (directory, name): (&OwnedFd, &OsStr),
-    made: impl AsFd,
-    completed: Result<T>,
-) -> Result<T> {
-    completed.inspect_err(|_| {
-        if let Err(left) = remove(directory, name, made) {
-            let name = name.display();
-            log::write(Level::Error, format_args!("{name}: made, and not removed: {left}"));
+    pub(crate) fn directory(&self, mode: u32) -> Result<Seen> {
+        let bits = Mode::from_raw_mode(mode & UNOWNED);
+        self.staged(Some(mode), &|at, name| rustix::fs::mkdirat(at, name, bits))
+    }
+
+    pub(crate) fn symlink(&self, target: &Path) -> Result<Seen> {
+        self.staged(None, &|at, name| rustix::fs::symlinkat(target, at, name))
+    }
+
+    /// Makes a file of a kind that no call makes and opens at once.
+    fn staged(
+        &self,
+        bits: Option<u32>,
+        act: &dyn Fn(&OwnedFd, &OsStr) -> rustix::io::Result<()>,
+    ) -> Result<Seen> {
+        let make = || Staging::in_directory(&self.at.directory)?.make(self.at.name, act);
+        let gone = |made: &Result<OwnedFd>| {
+            made.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::NotFound)
+        };
+        let mut made = make();
+        for _ in 1..ATTEMPTS {
+            if !gone(&made) {
+                break;
+            }
+            made = make();
         }
-    })
+        let made = made?;
+        self.or_removed(&made, self.complete(&made, bits))?;
+        seen(made)
+    }
+
+    /// The owner and group to set for the file, where this process may make files for others.
+    fn heir(&self) -> Result<Option<(Uid, Option<Gid>)>> {
+        let me = rustix::process::geteuid();
+        if !me.is_root() || self.maker.uid == me.as_raw() {
+            return Ok(None);
+        }
+        let keeps_group = rustix::fs::fstat(&*self.at.directory)?.st_mode & 0o2000 != 0;
+        let group = (!keeps_group).then(|| Gid::from_raw(self.maker.gid));
+        Ok(Some((Uid::from_raw(self.maker.uid), group)))
+    }
+
+    /// The permission bits that the file gets if its maker asks for `bits`: the list that the
+    /// directory passes on decides, and without one the umask.
+    fn granted(&self, bits: u32) -> Result<u32> {
+        let passed_on = lists::passed_on(&self.at.directory)?;
+        let kept = passed_on.unwrap_or(0o777 & !self.maker.umask);
+        Ok(bits & (0o7000 | kept))
+    }
+
+    /// Gives the new file its owner and then, as that takes set-id bits away, its permission bits;
+    /// a directory keeps the set-group-id bit that it has inherited.
+    fn complete(&self, file: &OwnedFd, bits: Option<u32>) -> Result<()> {
+        if let Some((owner, group)) = self.heir()? {
+            rustix::fs::chownat(file, "", Some(owner), group, AtFlags::EMPTY_PATH)?;
+        }
+        let Some(bits) = bits else { return Ok(()) };
+        let bits = self.granted(bits)?;
+        let stat = rustix::fs::fstat(file)?;
+        let inherited = if is_directory(&stat) { stat.st_mode & 0o2000 } else { 0 };
+        let mode = Mode::from_raw_mode(bits & 0o7777 | inherited);
+        Ok(rustix::fs::chmod(held::path(file), mode)?)
+    }
+
+    /// The result of completing `made`, which has the name already: where that failed, the name
+    /// goes again.
+    fn or_removed(&self, made: impl AsFd, completed: Result<()>) -> Result<()> {
+        completed.inspect_err(|_| {
+            if let Err(left) = remove(&self.at, made) {
+                let name = self.at.name.display();
+                log::write(Level::Error, format_args!("{name}: made, and not removed: {left}"));
+            }
+        })
+    }
 }
 
-/// Removes the file `made`, if it has the name `name` still: it is looked at where nobody else can
+/// Removes the file `made`, if it has the name still: it is looked at where nobody else can
 /// exchange it.
-fn remove(directory: &OwnedFd, name: &OsStr, made: impl AsFd) -> agg_core::Result<()> {
-    let path = child(directory, name);
+fn remove(at: &Dentry<'_>, made: impl AsFd) -> agg_core::Result<()> {
+    let path = at.path();
     let aside = Aside::make(&path)?;
-    let held = aside.path_of(name);
+    let held = aside.path_of(at.name);
     rename_new(&path, &held)?;
     let failed = |why: std::io::Error| agg_core::Error::os("unlink", &why);
     let number = |facts: rustix::fs::Stat| (facts.st_dev, facts.st_ino);
@@ -179,139 +263,6 @@ fn remove(directory: &OwnedFd, name: &OsStr, made: impl AsFd) -> agg_core::Resul
     let is_folder = is_directory(&found);
     let removed = if is_folder { std::fs::remove_dir(&held) } else { std::fs::remove_file(&held) };
     removed.map_err(failed)
-}
-
-impl View {
-    /// Makes a file and opens it.
-    pub(crate) fn create(
-        &self,
-        place: Place<'_>,
-        mode: u32,
-        flags: i32,
-        maker: Caller,
-        register: impl FnOnce(&File) -> Result<BackingId>,
-    ) -> Result<(Shown, Opened)> {
-        let Dentry { directory, .. } = self.names.changeable_name(place)?;
-        if self.new_files == NewFiles::Container {
-            let (container, found) = self.make_container(&directory, place, mode, maker)?;
-            let known = self.names.tree.get(found.id())?;
-            let made = (container, directory);
-            let blob = self.files.containers.reserve_made(found.id(), known.fd, made)?;
-            let opened = self.files.open_container(found.id(), blob, flags, &self.names.tree)?;
-            return Ok((found, opened));
-        }
-        // The maker of a file may write it, with any mode. The flags decide again above us.
-        let access = OFlags::from_bits_retain(flags.cast_unsigned()) & OFlags::RWMODE;
-        let how = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC | access;
-        let bits = Mode::from_raw_mode(mode & UNOWNED);
-        let file = rustix::fs::openat(&*directory, place.name, how, bits)?;
-        let completed = complete(&directory, &file, Some(mode), maker);
-        or_removed((&directory, place.name), &file, completed)?;
-        let path = OFlags::PATH | OFlags::CLOEXEC;
-        let named = seen(rustix::fs::open(held::path(&file), path, Mode::empty())?)?;
-        let found = self.entry_of(place, &named)?;
-        let opened =
-            self.files.open_plain(found.id(), File::from(file), &self.names.tree, register)?;
-        Ok((found, opened))
-    }
-
-    fn make_container(
-        &self,
-        directory: &OwnedFd,
-        place: Place<'_>,
-        mode: u32,
-        maker: Caller,
-    ) -> Result<(Container, Shown)> {
-        let how = Create { mode: mode & UNOWNED, exclusive: true, data_crc: true };
-        let told = |why: agg_core::Error| blob::error(directory, &why);
-        let container = Container::create(&child(directory, place.name), &how).map_err(told)?;
-        let complete = || {
-            if let Some((owner, group)) = heir(directory, maker)? {
-                let group = group.map(Gid::as_raw);
-                container.set_owner(Some(owner.as_raw()), group).map_err(told)?;
-            }
-            let bits = granted(directory, mode, maker)?;
-            container.set_mode(bits & 0o7777).map_err(told)
-        };
-        or_removed((directory, place.name), container.directory(), complete())?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let own = rustix::fs::openat(container.directory(), ".", flags, Mode::empty())?;
-        let named = Seen { kind: Kind::Container, ..seen(own)? };
-        Ok((container, self.entry_of(place, &named)?))
-    }
-
-    /// Makes a file of a kind that no call makes and opens at once.
-    fn make_staged(
-        &self,
-        place: Place<'_>,
-        bits: Option<u32>,
-        maker: Caller,
-        act: &dyn Fn(&OwnedFd, &OsStr) -> rustix::io::Result<()>,
-    ) -> Result<Shown> {
-        let Dentry { directory, .. } = self.names.changeable_name(place)?;
-        let make = || Staging::in_directory(&directory)?.make(place.name, act);
-        let gone = |made: &Result<OwnedFd>| {
-            made.as_ref().is_err_and(|why| why.kind() == std::io::ErrorKind::NotFound)
-        };
-        let mut made = make();
-        for _ in 1..ATTEMPTS {
-            if !gone(&made) {
-                break;
-            }
-            made = make();
-        }
-        let made = made?;
-        let completed = complete(&directory, &made, bits, maker);
-        or_removed((&directory, place.name), &made, completed)?;
-        self.entry_of(place, &seen(made)?)
-    }
-
-    /// Makes a file without opening it. Devices are for root alone, which the kernel has checked
-    /// already, and where the backing file system and the rights of this process allow them.
-    pub(crate) fn make_node(
-        &self,
-        place: Place<'_>,
-        node: NewNode,
-        maker: Caller,
-    ) -> Result<Shown> {
-        use rustix::fs::FileType;
-        let kind = FileType::from_raw_mode(node.mode);
-        let device = match kind {
-            FileType::RegularFile if self.new_files == NewFiles::Container => {
-                let Dentry { directory, .. } = self.names.changeable_name(place)?;
-                return self.make_container(&directory, place, node.mode, maker).map(|made| made.1);
-            }
-            FileType::RegularFile | FileType::Fifo | FileType::Socket => 0,
-            FileType::CharacterDevice | FileType::BlockDevice if maker.uid == 0 => {
-                device(node.device)
-            }
-            _ => return Err(Errno::PERM.into()),
-        };
-        let bits = Mode::from_raw_mode(node.mode & UNOWNED);
-        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::mknodat(at, name, kind, bits, device);
-        self.make_staged(place, Some(node.mode), maker, &make)
-    }
-
-    pub(crate) fn make_directory(
-        &self,
-        place: Place<'_>,
-        mode: u32,
-        maker: Caller,
-    ) -> Result<Shown> {
-        let bits = Mode::from_raw_mode(mode & UNOWNED);
-        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::mkdirat(at, name, bits);
-        self.make_staged(place, Some(mode), maker, &make)
-    }
-
-    pub(crate) fn make_symlink(
-        &self,
-        place: Place<'_>,
-        target: &Path,
-        maker: Caller,
-    ) -> Result<Shown> {
-        let make = |at: &OwnedFd, name: &OsStr| rustix::fs::symlinkat(target, at, name);
-        self.make_staged(place, None, maker, &make)
-    }
 }
 
 /// The number of a device as the C library has it; the kernel passes it in 32 bits.

@@ -1,9 +1,13 @@
 //! New files while somebody else exchanges their names.
 
 use super::*;
+use crate::files::Opened;
 use crate::open_file::OpenFile;
-use crate::options::Options;
+use crate::options::{NewFiles, Options};
+use crate::request::Place;
+use crate::shown::Shown;
 use crate::tree::ROOT;
+use crate::view::View;
 use aggio_container::refused::{Refusal, refusing};
 use rustix::fs::{CWD, RenameFlags};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -63,7 +67,6 @@ type Make = fn(&View, Place<'_>);
 
 #[test]
 fn a_name_that_is_exchanged_gives_nobody_elses_file_away() {
-    use rustix::fs::FileType;
     let made = [
         (
             "file",
@@ -158,7 +161,7 @@ fn what_cannot_get_its_owner_or_its_mode_is_told_and_leaves_nothing() {
     };
     let mut cases = vec![("file", NewFiles::Plain, create), ("blob", NewFiles::Container, create)];
     cases.push(("node", NewFiles::Plain, |view, place| {
-        let mode = rustix::fs::FileType::RegularFile.as_raw_mode() | 0o666;
+        let mode = FileType::RegularFile.as_raw_mode() | 0o666;
         view.make_node(place, NewNode { mode, device: 0 }, ANOTHER).map(drop)
     }));
     cases.push(("folder", NewFiles::Plain, |view, place| {
@@ -190,7 +193,7 @@ fn a_file_that_got_the_name_meanwhile_is_not_removed_with_one_that_is_not_comple
     let made = File::open(path("made")).unwrap();
     std::fs::write(path("other"), b"others").unwrap();
     std::fs::rename(path("other"), path("made")).unwrap();
-    remove(&directory, OsStr::new("made"), &made).unwrap();
+    remove(&Dentry { directory, name: OsStr::new("made") }, &made).unwrap();
     assert_eq!(std::fs::read(path("made")).unwrap(), b"others");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -5,6 +5,7 @@ use crate::change::Change;
 use crate::files::{Files, Opened, writes};
 use crate::held;
 use crate::listing::{self, Entry, Listing};
+use crate::making::{Creation, NewNode};
 use crate::namespace::Namespace;
 use crate::open_file::OpenFile;
 use crate::options::{NewFiles, Options};
@@ -18,7 +19,7 @@ use fuser::{BackingId, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDir
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use std::time::Duration;
 pub(crate) struct View {
     pub(crate) names: Namespace,
     pub(crate) files: Files,
-    pub(crate) new_files: NewFiles,
+    new_files: NewFiles,
     backend: PathBuf,
 }
 
@@ -45,7 +46,7 @@ impl View {
     }
 
     /// The same for a file that was found, even if another one has its name by now.
-    pub(crate) fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
+    fn entry_of(&self, place: Place<'_>, seen: &Seen) -> Result<Shown> {
         let tree = &self.names.tree;
         let remember = |wanted| tree.remember(place.parent, place.name, seen, wanted);
         match seen.kind {
@@ -134,6 +135,72 @@ impl View {
     pub(crate) fn link(&self, id: u64, place: Place<'_>) -> Result<Shown> {
         self.names.link(id, place)?;
         self.entry(place)
+    }
+
+    fn creation<'a>(&self, place: Place<'a>, maker: Caller) -> Result<Creation<'a>> {
+        Ok(Creation { at: self.names.changeable_name(place)?, maker })
+    }
+
+    /// Makes a file and opens it.
+    pub(crate) fn create(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        flags: i32,
+        maker: Caller,
+        register: impl FnOnce(&File) -> Result<BackingId>,
+    ) -> Result<(Shown, Opened)> {
+        let new = self.creation(place, maker)?;
+        let tree = &self.names.tree;
+        match self.new_files {
+            NewFiles::Container => {
+                let (container, seen) = new.container(mode)?;
+                let found = self.entry_of(place, &seen)?;
+                let (fd, made) = (tree.get(found.id())?.fd, (container, new.at.directory));
+                let blob = self.files.containers.reserve_made(found.id(), fd, made)?;
+                let opened = self.files.open_container(found.id(), blob, flags, tree)?;
+                Ok((found, opened))
+            }
+            NewFiles::Plain => {
+                let (file, seen) = new.file(mode, flags)?;
+                let found = self.entry_of(place, &seen)?;
+                let opened = self.files.open_plain(found.id(), file, tree, register)?;
+                Ok((found, opened))
+            }
+        }
+    }
+
+    /// Makes a file without opening it.
+    pub(crate) fn make_node(
+        &self,
+        place: Place<'_>,
+        node: NewNode,
+        maker: Caller,
+    ) -> Result<Shown> {
+        let new = self.creation(place, maker)?;
+        let is_file = node.kind() == rustix::fs::FileType::RegularFile;
+        if is_file && self.new_files == NewFiles::Container {
+            return self.entry_of(place, &new.container(node.mode)?.1);
+        }
+        self.entry_of(place, &new.node(node)?)
+    }
+
+    pub(crate) fn make_directory(
+        &self,
+        place: Place<'_>,
+        mode: u32,
+        maker: Caller,
+    ) -> Result<Shown> {
+        self.entry_of(place, &self.creation(place, maker)?.directory(mode)?)
+    }
+
+    pub(crate) fn make_symlink(
+        &self,
+        place: Place<'_>,
+        target: &Path,
+        maker: Caller,
+    ) -> Result<Shown> {
+        self.entry_of(place, &self.creation(place, maker)?.symlink(target)?)
     }
 
     pub(crate) fn open(

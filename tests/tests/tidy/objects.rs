@@ -14,7 +14,6 @@ const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/couple", "Open", 1, 20),
     ("agg-core/engine", "NodeAggregation", 61, 14),
     ("agg-core/types", "Datatype", 44, 6),
-    ("fusefs", "View", 66, 6),
     ("tools", "Arguments", 58, 96),
     ("tools", "Prediction", 2, 16),
     ("tools/bench", "Arguments", 0, 21),
