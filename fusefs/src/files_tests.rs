@@ -1,32 +1,18 @@
 //! Opening and closing: handles, and data that the kernel keeps.
 
 use super::*;
-use crate::options::NewFiles;
 use crate::resolver::Resolver;
-use crate::testing::{container, held, set};
+use crate::testing::{container, held, options, set};
 use crate::tree::ROOT;
-use agg_core::blob::Verify;
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 
 fn files() -> (TempDir, Tree, Files) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        coupled: None,
-        backend: folder.path().into(),
-        point: PathBuf::new(),
-        write: true,
-        allow_other: true,
-        new_files: NewFiles::Plain,
-        passthrough: false,
-        verify: Verify::Always,
-        subfiles: false,
-        holes: aggio_formats::Holes::Zero,
-    };
     let tree = Tree::new(folder.path(), 64).unwrap();
-    (folder, tree, Files::new(&options))
+    let files = Files::new(&options(folder.path()));
+    (folder, tree, files)
 }
 
 fn look_up(tree: &Tree, name: &str) -> u64 {

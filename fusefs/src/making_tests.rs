@@ -6,12 +6,12 @@ use crate::open_file::OpenFile;
 use crate::options::{NewFiles, Options};
 use crate::request::Place;
 use crate::shown::Shown;
+use crate::testing::options;
 use crate::tree::ROOT;
 use crate::view::View;
 use aggio_container::refused::{Refusal, refusing};
 use rustix::fs::{CWD, RenameFlags};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
@@ -19,19 +19,7 @@ const ANOTHER: Caller = Caller { uid: 65534, gid: 65534, umask: 0 };
 
 fn view(new_files: NewFiles) -> (TempDir, View) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        coupled: None,
-        backend: folder.path().into(),
-        point: PathBuf::new(),
-        write: true,
-        allow_other: true,
-        new_files,
-        passthrough: false,
-        verify: agg_core::blob::Verify::Never,
-        subfiles: false,
-        holes: aggio_formats::Holes::Zero,
-    };
-    let view = View::new(options, 64).unwrap();
+    let view = View::new(Options { new_files, ..options(folder.path()) }, 64).unwrap();
     (folder, view)
 }
 

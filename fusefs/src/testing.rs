@@ -1,9 +1,11 @@
 //! Backing files for the tests of this crate.
 
-use agg_core::blob::{Container, Create};
+use crate::options::{NewFiles, Options};
+use agg_core::blob::{Container, Create, Verify};
+use aggio_formats::Holes;
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A descriptor that names a file.
@@ -30,4 +32,20 @@ pub(crate) fn set(folder: &Path) {
     let text = "stripe_size=4\naggregator_count=2\nsubfile_count=2\nhdf5_file=/x.h5\n\
          subfile_dir=/\nx.h5.subfile_7_1_of_2\nx.h5.subfile_7_2_of_2\n";
     std::fs::write(folder.join("x.h5.subfile_7.config"), text).unwrap();
+}
+
+/// Shows a directory, which may be changed, with plain files as new ones.
+pub(crate) fn options(backend: &Path) -> Options {
+    Options {
+        backend: backend.into(),
+        point: PathBuf::new(),
+        write: true,
+        allow_other: true,
+        new_files: NewFiles::Plain,
+        passthrough: false,
+        verify: Verify::Never,
+        subfiles: false,
+        holes: Holes::Zero,
+        coupled: None,
+    }
 }

@@ -326,3 +326,7 @@ impl View {
         xattr::remove(&self.names.changeable(id)?, name)
     }
 }
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;
