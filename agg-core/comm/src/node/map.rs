@@ -19,7 +19,7 @@ pub struct Map {
 
 impl Map {
     /// The ranks on `nodes`, as rank `rank` sees them.
-    pub(crate) fn new(nodes: &Nodes, rank: usize) -> Self {
+    pub fn new(nodes: &Nodes, rank: usize) -> Self {
         let of: Vec<usize> = (0..nodes.size()).map(|rank| nodes.of(rank) as usize).collect();
         let mut ranks: Vec<usize> = (0..of.len()).collect();
         ranks.sort_by_key(|rank| of[*rank]);
@@ -55,9 +55,28 @@ impl Map {
         self.node
     }
 
+    /// This rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.members()[self.index]
+    }
+
+    /// The ranks of this rank's node, ascending.
+    #[inline]
+    pub fn members(&self) -> &[usize] {
+        self.members_of(self.node)
+    }
+
     /// This rank's place among its node's members.
-    pub(crate) fn index(&self) -> usize {
+    #[inline]
+    pub fn index(&self) -> usize {
         self.index
+    }
+
+    /// Whether there are ranks on other nodes.
+    #[inline]
+    pub fn has_others(&self) -> bool {
+        self.leaders.len() > 1
     }
 
     /// Ranks of the node that has most.
@@ -78,5 +97,6 @@ mod tests {
         assert_eq!(members, [&[0, 2, 3][..], &[1, 5], &[4]]);
         assert_eq!(map.leaders(), [0, 1, 4]);
         assert_eq!((map.node(), map.index(), map.most()), (0, 2, 3));
+        assert_eq!((map.rank(), map.members(), map.has_others()), (3, &[0, 2, 3][..], true));
     }
 }

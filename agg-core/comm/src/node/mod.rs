@@ -20,7 +20,7 @@ mod segment;
 pub(crate) use arrivals::Met;
 pub use form::form;
 pub use layout::Board;
-pub(crate) use map::Map;
+pub use map::Map;
 pub(crate) use memory::Memory;
 pub use memory::NodeAddress;
 pub(crate) use memory::{MemoryFile, open_descriptor};
@@ -106,7 +106,7 @@ impl Node {
     /// The ranks of the node, ascending.
     #[inline]
     pub fn members(&self) -> &[usize] {
-        self.map.members_of(self.map.node())
+        self.map.members()
     }
 
     /// This rank's place among the members.
@@ -124,7 +124,7 @@ impl Node {
     /// Whether there are ranks on other nodes.
     #[inline]
     pub fn has_others(&self) -> bool {
-        self.map.leaders().len() > 1
+        self.map.has_others()
     }
 
     /// Whether this rank represents its node.
