@@ -12,7 +12,6 @@ const FIELDS: usize = 15;
 const LARGE: &[(&str, &str, usize, usize)] = &[
     ("agg-core/couple", "Kept", 2, 17),
     ("agg-core/couple", "Open", 1, 20),
-    ("agg-core/engine", "NodeAggregation", 61, 14),
     ("agg-core/types", "Datatype", 44, 6),
     ("tools", "Arguments", 58, 96),
     ("tools", "Prediction", 2, 16),

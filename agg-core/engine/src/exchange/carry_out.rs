@@ -59,18 +59,18 @@ pub(super) async fn carry_out(
     let present = Present { number: plan_cache::number(tags), outline, mine, members, nodes };
     let part = chunks.and_then(Found::part);
     let past = repeat.as_ref().filter(|_| part.is_none());
-    if let Some(passage) = node::NodeAggregation::plan(scene, request, party, meeting, (past, part))
-    {
-        count_plan(scene, passage.repeats());
+    let known = (past, part);
+    if let Some(aggregation) = node::NodeAggregation::plan(scene, request, party, meeting, known) {
+        count_plan(scene, aggregation.repeats());
         count(if meeting.needs_messages() { Way::Nodes } else { Way::Memory });
         if !meeting.needs_messages() {
             settle().await;
         }
         let outcome = match direction {
-            Direction::Write => node::write(&passage).await,
-            Direction::Read => node::read(&passage).await,
+            Direction::Write => node::write(&aggregation).await,
+            Direction::Read => node::read(&aggregation).await,
         };
-        let lesson = passage.into_lesson();
+        let lesson = aggregation.into_lesson();
         scene.plan_cache.end(&present, repeat.as_ref(), lesson, outcome.result.is_ok());
         return Ok(outcome);
     }

@@ -1,53 +1,33 @@
-//! The bytes of a window that its ranks supplied: each rank marks its own, and the rank that stores
-//! the window merges the marks.
-//!
-//! A mark stands for `2^grain` bytes: no piece of the call begins or ends inside one.
+//! The bytes of a window that its ranks supplied or need: each rank marks its own in shared memory,
+//! and the rank that stores, sends or gets the window merges the marks.
 
 use super::super::coverage::Coverage;
 use super::super::share::Part;
-use super::NodeAggregation;
-use aggio_base::Extent;
-use aggio_types::datatype::Rows;
+use super::scale::Scale;
+use aggio_comm::node::Ring;
+use aggio_types::view::View;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// File bytes as numbers of marks.
+/// The marks of the windows of a ring.
 #[derive(Clone, Copy)]
-pub(super) struct Scale {
-    start: u64,
+pub(super) struct Marks<'r> {
+    ring: &'r Ring<'r>,
     grain: u32,
 }
 
-impl Scale {
-    /// The scale of `window`. The first mark may begin before the window.
-    pub(super) fn new(window: Extent, grain: u32) -> Self {
-        Self { start: window.offset >> grain, grain }
+impl<'r> Marks<'r> {
+    /// The marks of `ring`, each for 2 to the power `grain` bytes.
+    pub(super) fn new(ring: &'r Ring<'r>, grain: u32) -> Self {
+        Self { ring, grain }
     }
 
-    fn rows(self, rows: Rows) -> (usize, usize, usize, usize) {
-        let start = (rows.displacement as u64 >> self.grain) - self.start;
-        let len = (rows.len >> self.grain) as usize;
-        // With a single row, or if only the first row is known, the stride may have any value.
-        let stride = (rows.stride as u64 >> self.grain) as usize;
-        (start as usize, len, stride, rows.count as usize)
-    }
-
-    /// The bytes of `window` that `marks` stand for, counted from the window's start.
-    fn bytes(self, marks: Range<usize>, window: Extent) -> Range<usize> {
-        let byte = |mark: usize| {
-            let offset = (self.start + mark as u64) << self.grain;
-            offset.clamp(window.offset, window.end()) - window.offset
-        };
-        byte(marks.start) as usize..byte(marks.end) as usize
-    }
-}
-
-impl NodeAggregation<'_> {
-    /// Marks the bytes of `part`, which this rank has put into the window or needs from it.
-    pub(super) fn mark(&self, window: u32, part: Part) {
+    /// Marks the bytes of `part` of the view's data, which this rank has put into the window or
+    /// needs from it.
+    pub(super) fn add(self, window: u32, view: &View, part: Part) {
         let scale = Scale::new(part.window, self.grain);
-        self.change_marks(window, |marks| {
-            for rows in self.request.view.rows(part.position, part.len as u64) {
+        self.change(window, |marks| {
+            for rows in view.rows(part.position, part.len as u64) {
                 let (start, len, stride, count) = scale.rows(rows);
                 marks.add_rows(start, len, stride, count);
             }
@@ -55,14 +35,14 @@ impl NodeAggregation<'_> {
     }
 
     /// Marks the bytes of another node that this rank has put into the window.
-    pub(super) fn mark_all(&self, window: u32, supplied: &Coverage) {
-        self.change_marks(window, |marks| {
+    pub(super) fn merge(self, window: u32, supplied: &Coverage) {
+        self.change(window, |marks| {
             marks.merge(supplied.used().start, supplied.used_words());
         });
     }
 
     /// Changes this rank's marks, and records which of them are in use.
-    fn change_marks(&self, window: u32, change: impl FnOnce(&mut Coverage<&mut [u64]>)) {
+    fn change(self, window: u32, change: impl FnOnce(&mut Coverage<&mut [u64]>)) {
         let (words, len) = self.ring.marks(window, self.ring.index());
         let used = self.ring.used(window, self.ring.index());
         let packed = used.load(Ordering::SeqCst);
@@ -77,17 +57,17 @@ impl NodeAggregation<'_> {
     }
 
     /// Puts all ranks' marks into `all` and clears them.
-    pub(super) fn collect(&self, window: u32, all: &mut Coverage) {
-        self.take_marks(window, |start, words| all.merge(start, words));
+    pub(super) fn collect(self, window: u32, all: &mut Coverage) {
+        self.take(window, |start, words| all.merge(start, words));
     }
 
     /// Clears all ranks' marks.
-    pub(super) fn forget(&self, window: u32) {
-        self.take_marks(window, |_, _| ());
+    pub(super) fn forget(self, window: u32) {
+        self.take(window, |_, _| ());
     }
 
     /// Shows `look` each rank's marks, with the place of their first word, and clears them.
-    fn take_marks(&self, window: u32, mut look: impl FnMut(usize, &[u64])) {
+    fn take(self, window: u32, mut look: impl FnMut(usize, &[u64])) {
         for index in 0..self.ring.members() {
             let packed = self.ring.used(window, index).swap(0, Ordering::SeqCst);
             let used = (packed >> 32) as usize..(packed & 0xFFFF_FFFF) as usize;
@@ -100,15 +80,5 @@ impl NodeAggregation<'_> {
                 words[used].fill(0);
             }
         }
-    }
-
-    /// The supplied runs of bytes of a window, from its start, out of its marks.
-    pub(super) fn runs<'c>(
-        &self,
-        extent: Extent,
-        marks: &'c Coverage,
-    ) -> impl Iterator<Item = Range<usize>> + use<'c> {
-        let scale = Scale::new(extent, self.grain);
-        marks.runs(0).map(move |run| scale.bytes(run, extent))
     }
 }

@@ -2,55 +2,56 @@
 
 use super::super::{Direction, step};
 use super::NodeAggregation;
-use super::fetch;
+use super::{alone, fetch};
 use aggio_base::Extent;
 use aggio_base::error::Result;
 use aggio_comm::task::{join, yield_now};
-use aggio_plan::plan::Summary;
 use aggio_store::driver::Outcome;
 use aggio_types::copy;
 
 /// Carries out this rank's part of the read.
-pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
-    let mut reader = Reader { passage, missing: u64::MAX, result: Ok(()) };
-    passage.ring.pass_over(|window| passage.expected(window));
-    let passed = match passage.node().has_others() {
-        false => pass(passage, &mut reader).await,
+pub(in super::super) async fn run(aggregation: &NodeAggregation<'_>) -> Outcome {
+    let NodeAggregation { plan, ring, own, meeting, .. } = aggregation;
+    let mut reader = Reader { aggregation, missing: u64::MAX, result: Ok(()) };
+    ring.pass_over(|window| plan.expected(window));
+    let passed = match ring.node().has_others() {
+        false => pass(aggregation, &mut reader).await,
         // Boxed, for it is large, and every call on one node would carry its room about.
-        true => Box::pin(pass_among_nodes(passage, &mut reader)).await,
+        true => Box::pin(pass_among_nodes(aggregation, &mut reader)).await,
     };
-    let alone = passage.move_alone(Direction::Read, passed.is_ok());
+    let alone = alone::run(aggregation, Direction::Read, passed.is_ok());
     let result = passed.and(reader.result).and(alone.result);
-    let result = passage.meeting.agree(step::AGREE, result).await;
-    // Data counts up to the first byte that is missing; a view's data is in file order.
-    let (first, len) = (passage.request.position, passage.request.len());
-    let upto =
-        passage.request.view.data_before(passage.ring.end().min(reader.missing).min(alone.upto));
-    Outcome { bytes: upto.saturating_sub(first).min(len), result }
+    let result = meeting.agree(step::AGREE, result).await;
+    // Data counts up to the first byte that is missing.
+    let upto = ring.end().min(reader.missing).min(alone.upto);
+    Outcome { bytes: own.bytes_below(upto), result }
 }
 
 /// As [`pass`], and fetches from other nodes and serves them.
-async fn pass_among_nodes(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
-    let own = join(fetch::mark(passage), pass(passage, reader));
-    let messages = join(fetch::run(passage), fetch::serve(passage));
+async fn pass_among_nodes(
+    aggregation: &NodeAggregation<'_>,
+    reader: &mut Reader<'_>,
+) -> Result<()> {
+    let own = join(fetch::mark(aggregation), pass(aggregation, reader));
+    let messages = join(fetch::run(aggregation), fetch::serve(aggregation));
     let ((marked, passed), (fetched, served)) = join(own, messages).await;
     marked.and(passed).and(fetched).and(served)
 }
 
 /// Takes part in all windows that this rank may have data in.
-async fn pass(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
-    let ring = &passage.ring;
-    for window in passage.own_windows() {
+async fn pass(aggregation: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<()> {
+    let NodeAggregation { plan, ring, .. } = aggregation;
+    for window in plan.own_windows() {
         let valid = match ring.loaded(window, || reader.help()).await {
             Ok(valid) => valid,
             Err(error) => {
-                reader.missing = passage.first_offset_from(window);
+                reader.missing = plan.first_offset_from(window);
                 return Err(error);
             }
         };
-        passage.take(window, valid);
-        if ring.arrive(window, passage.expected(window)) {
-            ring.finish(window, |later| passage.expected(later));
+        aggregation.take(window, valid);
+        if ring.arrive(window, plan.expected(window)) {
+            ring.finish(window, |later| plan.expected(later));
             yield_now().await;
         }
     }
@@ -61,52 +62,18 @@ async fn pass(passage: &NodeAggregation<'_>, reader: &mut Reader<'_>) -> Result<
 impl NodeAggregation<'_> {
     /// Copies this rank's pieces out of the window; the file's bytes in it end at `valid`.
     fn take(&self, window: u32, valid: u64) {
-        let extent = self.windows.extent(window);
+        let extent = self.plan.extent(window);
         let there = Extent::between(extent.offset, valid.clamp(extent.offset, extent.end()));
-        for part in self.parts(there) {
+        for part in self.own.parts(there) {
             let bytes = self.ring.bytes(window, extent.len as usize);
             // SAFETY: the window is loaded, and no rank writes to it before this rank arrives.
-            unsafe { copy::get(self.data(), part, bytes) };
+            unsafe { copy::get(self.own.data(), part, bytes) };
         }
-    }
-
-    /// The lowest byte of this rank's windows from `window` on.
-    fn first_offset_from(&self, window: u32) -> u64 {
-        let rest = self.own_windows().filter(|own| *own >= window);
-        rest.map(|own| self.windows.extent(own).offset).min().unwrap_or(u64::MAX)
-    }
-
-    /// The bytes of the window from the first to the last that a rank may need.
-    pub(super) fn wanted(&self, window: u32) -> Extent {
-        let wanted = self.wanted_by_all(window);
-        let Some(exchanged) = self.exchanged else { return wanted };
-        let hull = |a: Extent, b: Extent| Extent::between(a.offset, b.end());
-        exchanged.parts(wanted).reduce(hull).unwrap_or(Extent::new(wanted.offset, 0))
-    }
-
-    /// As if all data went through windows.
-    fn wanted_by_all(&self, window: u32) -> Extent {
-        let extent = self.windows.extent(window);
-        if self.node().has_others() {
-            let nodes = 0..self.party.nodes.len();
-            let parts =
-                nodes.map(|node| self.part_of(node, window)).filter(|part| !part.is_empty());
-            let hull = |a: Extent, b: Extent| {
-                Extent::between(a.offset.min(b.offset), a.end().max(b.end()))
-            };
-            return parts.reduce(hull).unwrap_or_default();
-        }
-        let parts =
-            self.party.members.iter().filter(|summary| summary.bytes > 0).filter_map(|summary| {
-                let span = summary.span.intersect(extent);
-                (!span.is_empty()).then(|| Summary { span, bytes: 1, ..Summary::default() })
-            });
-        Summary::hull(&parts.collect::<Vec<_>>())
     }
 }
 
 struct Reader<'a> {
-    passage: &'a NodeAggregation<'a>,
+    aggregation: &'a NodeAggregation<'a>,
     /// First byte of the windows that never came.
     missing: u64,
     result: Result<()>,
@@ -115,9 +82,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Reads the first open window that no rank reads yet; returns whether there was one.
     fn help(&mut self) -> bool {
-        let passage = self.passage;
-        let wanted = |window| passage.expected(window) > 0 && passage.serves(window);
-        let claimed = passage.ring.claim(wanted);
+        let aggregation = self.aggregation;
+        let wanted = |window| aggregation.plan.expected(window) > 0 && aggregation.serves(window);
+        let claimed = aggregation.ring.claim(wanted);
         if let Some(window) = claimed {
             self.load(window);
         }
@@ -126,8 +93,8 @@ impl Reader<'_> {
 
     /// Reads a claimed window.
     fn load(&mut self, window: u32) {
-        let NodeAggregation { scene, ring, windows, .. } = self.passage;
-        let (extent, wanted) = (windows.extent(window), self.passage.wanted(window));
+        let NodeAggregation { scene, ring, plan, .. } = self.aggregation;
+        let (extent, wanted) = (plan.extent(window), plan.wanted(window));
         let mut valid = wanted.end();
         if ring.end() <= wanted.offset {
             valid = wanted.offset;

@@ -18,7 +18,6 @@ use super::super::step;
 use super::NodeAggregation;
 use super::mail::Mail;
 use super::wire::{self, Head, Opened};
-use aggio_base::allocate::no_memory;
 use aggio_base::error::{Error, ErrorClass, Result};
 use aggio_base::report::Counters;
 use aggio_comm::task::BoxFuture;
@@ -31,36 +30,37 @@ const UNDER_WAY: usize = 2;
 const AHEAD: usize = 2;
 
 /// Sends the windows that this rank is the courier of.
-pub(super) async fn run(passage: &NodeAggregation<'_>) -> Result<()> {
+pub(super) async fn run(aggregation: &NodeAggregation<'_>) -> Result<()> {
+    let NodeAggregation { plan, ring, .. } = aggregation;
     let mut mail = Mail::new();
     let mut result = Ok(());
-    let mut marks = None;
+    let mut scratch = None;
     let mut broken = false;
-    for window in passage.carried() {
+    for window in plan.carried() {
         while mail.len() >= UNDER_WAY {
             result = result.and(mail.next().await.unwrap_or(Ok(())));
         }
-        let mut filled = passage.local(window) > 0 && !broken;
-        if filled && let Err(error) = mail.during(passage.ring.full(window)).await {
+        let mut filled = plan.local(window) > 0 && !broken;
+        if filled && let Err(error) = mail.during(ring.full(window)).await {
             (broken, filled) = (true, false);
             result = result.and(Err(error));
         }
-        let message = match passage.scratch(&mut marks, window) {
-            Ok(marks) => passage.pack(window, filled, marks),
+        let message = match plan.empty_marks(&mut scratch) {
+            Ok(marks) => aggregation.pack(window, filled, marks),
             Err(error) => {
                 // The aggregator waits for a message.
                 if filled {
-                    passage.forget(window);
+                    aggregation.marks().forget(window);
                 }
-                passage.drop_window(window);
+                aggregation.drop_window(window);
                 result = result.and(Err(error));
-                passage.heading(Head { window, valid: 0 }, &Coverage::none())
+                aggregation.heading(Head { window, valid: 0 }, &Coverage::none())
             }
         };
         if filled {
-            passage.ring.finish(window, |later| passage.expected(later));
+            ring.finish(window, |later| plan.expected(later));
         }
-        mail.push(passage.send(passage.aggregator(window), step::DATA, message));
+        mail.push(aggregation.send(plan.aggregator(window), step::DATA, message));
     }
     while let Some(sent) = mail.next().await {
         result = result.and(sent);
@@ -69,32 +69,37 @@ pub(super) async fn run(passage: &NodeAggregation<'_>) -> Result<()> {
 }
 
 /// Receives the messages of other nodes for the windows of this rank's file domain.
-pub(super) async fn receive(passage: &NodeAggregation<'_>) -> Result<()> {
-    let (transport, tag) = (passage.scene.transport, passage.meeting.tag(step::DATA));
+pub(super) async fn receive(aggregation: &NodeAggregation<'_>) -> Result<()> {
+    let NodeAggregation { plan, ring, scene, meeting, .. } = aggregation;
+    let tag = meeting.tag(step::DATA);
     let mut mail = Mail::new();
     let mut result = Ok(());
-    let mut marks = None;
-    let windows: Vec<u32> = passage.dealt_with().collect();
+    let mut scratch = None;
+    let windows: Vec<u32> = plan.dealt_with().collect();
     let mut posted = windows.iter();
     let mut broken = false;
     let mut place = 0..;
     for (number, window) in windows.iter().copied().enumerate() {
         let ahead = windows.len().min(number + AHEAD) - (windows.len() - posted.len());
         for window in posted.by_ref().take(ahead) {
-            for node in passage.others(*window) {
-                let most = passage.largest_message(node, *window);
-                mail.push(transport.recv(passage.courier(node, *window), tag, most));
+            for node in plan.others(*window) {
+                let bytes = plan.part_of(node, *window).len;
+                let most = wire::most(plan.marks_of(bytes), bytes as usize);
+                mail.push(scene.transport.recv(plan.courier(node, *window), tag, most));
             }
         }
-        if !broken && let Err(error) = mail.during(passage.ring.open(window, || ())).await {
+        if !broken && let Err(error) = mail.during(ring.open(window, || ())).await {
             broken = true;
             result = result.and(Err(error));
         }
         let mut merged = Ok(());
-        for (_, place) in passage.others(window).zip(&mut place) {
+        for (_, place) in plan.others(window).zip(&mut place) {
             let message = mail.next().await.unwrap_or_else(|| Err(lost()));
             if !broken {
-                let merge = |message: Vec<u8>| passage.merge(window, place, &message, &mut marks);
+                let merge = |message: Vec<u8>| {
+                    let marks = plan.empty_marks(&mut scratch)?;
+                    aggregation.merge(window, place, &message, marks)
+                };
                 let one = message.and_then(merge);
                 merged = merged.and(one);
             }
@@ -103,11 +108,11 @@ pub(super) async fn receive(passage: &NodeAggregation<'_>) -> Result<()> {
             continue;
         }
         if merged.is_err() {
-            passage.drop_window(window);
+            aggregation.drop_window(window);
         }
         result = result.and(merged);
-        if passage.ring.arrive(window, passage.expected(window)) {
-            passage.ring.offer(window);
+        if ring.arrive(window, plan.expected(window)) {
+            ring.offer(window);
         }
     }
     result
@@ -135,7 +140,7 @@ impl NodeAggregation<'_> {
         marks: &mut Coverage,
     ) -> Result<&'m [u8]> {
         if let Some(repeat) = self.repeat {
-            let known = repeat.descriptions(&self.windows, &self.aggregators, self.grain);
+            let known = self.plan.descriptions(repeat);
             let description = known.and_then(|known| known.get(place)).ok_or_else(lost)?;
             return wire::follow(description, marks).map(|_| message);
         }
@@ -161,33 +166,15 @@ impl NodeAggregation<'_> {
         scene.transport.send(to, self.meeting.tag(step), message)
     }
 
-    /// Empty marks for `window`, made at the first use.
-    pub(super) fn scratch<'m>(
-        &self,
-        marks: &'m mut Option<Coverage>,
-        window: u32,
-    ) -> Result<&'m mut Coverage> {
-        let extent = self.windows.extent(window);
-        let bits = self.windows.size().max(extent.len) >> self.grain;
-        let bits = bits as usize + 2;
-        if marks.is_none() {
-            *marks = Coverage::new(bits);
-        }
-        let marks = marks.as_mut().ok_or_else(|| no_memory(bits / 8))?;
-        marks.clear();
-        Ok(marks)
-    }
-
     /// Drops this node's data for `window`; nothing is stored from this window on.
     pub(super) fn drop_window(&self, window: u32) {
-        self.ring.note_unstored(window, self.windows.extent(window).offset);
+        self.ring.note_unstored(window, self.plan.extent(window).offset);
     }
 
     /// The message with the data that this node's ranks put into a full window.
     fn pack(&self, window: u32, filled: bool, marks: &mut Coverage) -> Vec<u8> {
-        let extent = self.windows.extent(window);
         if filled {
-            self.collect(window, marks);
+            self.marks().collect(window, marks);
         }
         if self.ring.failed() {
             // Some rank may have put nothing into it.
@@ -195,8 +182,9 @@ impl NodeAggregation<'_> {
             self.drop_window(window);
         }
         let mut message = self.heading(Head { window, valid: 0 }, marks);
+        let extent = self.plan.extent(window);
         let start = self.ring.bytes(window, extent.len as usize);
-        for run in self.runs(extent, marks) {
+        for run in self.plan.scale(extent).runs(marks) {
             // SAFETY: inside the slot; all ranks have arrived, so none writes to it.
             let bytes = unsafe { std::slice::from_raw_parts(start.add(run.start), run.len()) };
             message.extend_from_slice(bytes);
@@ -204,22 +192,15 @@ impl NodeAggregation<'_> {
         message
     }
 
-    /// Puts the data of another node's message into an open window.
-    fn merge(
-        &self,
-        window: u32,
-        place: usize,
-        message: &[u8],
-        marks: &mut Option<Coverage>,
-    ) -> Result<()> {
-        let extent = self.windows.extent(window);
-        let marks = self.scratch(marks, window)?;
+    /// Puts the data of another node's message into an open window; `marks` are empty.
+    fn merge(&self, window: u32, place: usize, message: &[u8], marks: &mut Coverage) -> Result<()> {
         let bytes = self.open_message(window, place, message, marks)?;
         if bytes.is_empty() && self.repeats() {
             // Nothing, or the other node has given up.
             return Ok(());
         }
-        let supplied: usize = self.runs(extent, marks).map(|run| run.len()).sum();
+        let scale = self.plan.scale(self.plan.extent(window));
+        let supplied: usize = scale.runs(marks).map(|run| run.len()).sum();
         if supplied != bytes.len() {
             let detail = format!("{} bytes of window {window} came", bytes.len());
             let wanted = format!("{detail}, expected {supplied}");
@@ -229,15 +210,15 @@ impl NodeAggregation<'_> {
             return Ok(());
         }
         self.unpack(window, marks, bytes);
-        self.mark_all(window, marks);
+        self.marks().merge(window, marks);
         Ok(())
     }
 
     /// Puts `bytes` to the places in a window that `marks` stand for.
     pub(super) fn unpack(&self, window: u32, marks: &Coverage, mut bytes: &[u8]) {
-        let extent = self.windows.extent(window);
+        let extent = self.plan.extent(window);
         let start = self.ring.bytes(window, extent.len as usize);
-        for run in self.runs(extent, marks) {
+        for run in self.plan.scale(extent).runs(marks) {
             let (here, rest) = bytes.split_at(run.len().min(bytes.len()));
             // SAFETY: inside the slot, which is this call's until this rank has arrived; other
             // ranks write other bytes, and where they write the same ones, either will do.

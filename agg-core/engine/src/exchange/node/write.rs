@@ -3,8 +3,7 @@
 use super::super::coverage::Coverage;
 use super::super::{Direction, step};
 use super::NodeAggregation;
-use super::{lost, send};
-use aggio_base::allocate::no_memory;
+use super::{alone, lost, send};
 use aggio_base::error::{Error, Result};
 use aggio_comm::task::{join, yield_now};
 use aggio_store::driver::Outcome;
@@ -12,42 +11,46 @@ use aggio_store::independent;
 use aggio_types::copy;
 
 /// Carries out this rank's part of the write.
-pub(in super::super) async fn run(passage: &NodeAggregation<'_>) -> Outcome {
-    let mut keeper = Keeper::new(passage);
-    passage.ring.pass_over(|window| passage.expected(window));
-    let passed = match passage.node().has_others() {
-        false => pass(passage, &mut keeper).await,
+pub(in super::super) async fn run(aggregation: &NodeAggregation<'_>) -> Outcome {
+    let NodeAggregation { plan, ring, own, meeting, .. } = aggregation;
+    let mut keeper = Keeper::new(aggregation);
+    ring.pass_over(|window| plan.expected(window));
+    let passed = match ring.node().has_others() {
+        false => pass(aggregation, &mut keeper).await,
         // Boxed, for it is large, and every call on one node would carry its room about.
-        true => Box::pin(pass_among_nodes(passage, &mut keeper)).await,
+        true => Box::pin(pass_among_nodes(aggregation, &mut keeper)).await,
     };
-    let alone = passage.move_alone(Direction::Write, passed.is_ok());
+    let alone = alone::run(aggregation, Direction::Write, passed.is_ok());
     let result = passed.and(keeper.result).and(alone.result);
-    let result = passage.meeting.agree(step::AGREE, result).await;
+    let result = meeting.agree(step::AGREE, result).await;
     let bytes = match &result {
-        Ok(()) => passage.request.len(),
-        Err(_) => lost::everywhere(passage)
+        Ok(()) => own.request().len(),
+        Err(_) => lost::everywhere(aggregation)
             .await
-            .map_or(0, |lost| passage.stored_bytes(&lost) - alone.left),
+            .map_or(0, |lost| lost::stored_bytes(plan, own, &lost) - alone.left),
     };
     Outcome { bytes, result }
 }
 
 /// As [`pass`], and exchanges the messages of these windows with other nodes.
-async fn pass_among_nodes(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
-    let messages = join(send::run(passage), send::receive(passage));
-    let (passed, (sent, received)) = join(pass(passage, keeper), messages).await;
+async fn pass_among_nodes(
+    aggregation: &NodeAggregation<'_>,
+    keeper: &mut Keeper<'_>,
+) -> Result<()> {
+    let messages = join(send::run(aggregation), send::receive(aggregation));
+    let (passed, (sent, received)) = join(pass(aggregation, keeper), messages).await;
     passed.and(sent).and(received)
 }
 
 /// Takes part in all windows that this rank may have data in.
-async fn pass(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
-    let ring = &passage.ring;
-    for window in passage.own_windows() {
+async fn pass(aggregation: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<()> {
+    let NodeAggregation { plan, ring, .. } = aggregation;
+    for window in plan.own_windows() {
         ring.open(window, || keeper.help()).await?;
         if !ring.failed() {
-            passage.fill(window);
+            aggregation.fill(window);
         }
-        if ring.arrive(window, passage.expected(window)) {
+        if ring.arrive(window, plan.expected(window)) {
             // A rank with nothing to fill stores it.
             ring.offer(window);
             // Other operations of this rank get a turn.
@@ -62,18 +65,18 @@ async fn pass(passage: &NodeAggregation<'_>, keeper: &mut Keeper<'_>) -> Result<
 impl NodeAggregation<'_> {
     /// Puts this rank's pieces into the window.
     fn fill(&self, window: u32) {
-        let extent = self.windows.extent(window);
-        let mut parts = self.parts(extent).peekable();
+        let extent = self.plan.extent(window);
+        let mut parts = self.own.parts(extent).peekable();
         if parts.peek().is_none() {
             return;
         }
         let bytes = self.ring.bytes(window, extent.len as usize);
-        for piece in self.in_turn(extent) {
+        for piece in self.own.in_turn(extent) {
             // SAFETY: the window is open, so it is this call's; other ranks write other bytes of
             // it, and where they write the same ones, the call is erroneous and either will do.
-            unsafe { copy::put(self.data(), piece, bytes) };
+            unsafe { copy::put(self.own.data(), piece, bytes) };
         }
-        parts.for_each(|part| self.mark(window, part));
+        parts.for_each(|part| self.marks().add(window, self.own.request().view, part));
     }
 
     /// Whether of two ranks that store windows one would wait for the other, in the kernel and
@@ -85,77 +88,70 @@ impl NodeAggregation<'_> {
 
 /// Stores full windows.
 struct Keeper<'a> {
-    passage: &'a NodeAggregation<'a>,
-    marks: Option<Coverage>,
+    aggregation: &'a NodeAggregation<'a>,
+    /// Room for the marks of a window.
+    scratch: Option<Coverage>,
     result: Result<()>,
 }
 
 impl<'a> Keeper<'a> {
-    fn new(passage: &'a NodeAggregation<'a>) -> Self {
-        Self { passage, marks: None, result: Ok(()) }
+    fn new(aggregation: &'a NodeAggregation<'a>) -> Self {
+        Self { aggregation, scratch: None, result: Ok(()) }
     }
 
     /// Stores windows that others left.
     fn help(&mut self) {
-        let passage = self.passage;
-        let turn = passage.ring.turn_to_store();
-        if turn.is_none() && passage.has_one_writer() {
+        let NodeAggregation { ring, .. } = self.aggregation;
+        let turn = ring.turn_to_store();
+        if turn.is_none() && self.aggregation.has_one_writer() {
             return;
         }
-        while let Some(window) = passage.ring.take(|window| passage.stores(window)) {
+        while let Some(window) = ring.take(|window| self.aggregation.stores(window)) {
             self.store(window);
         }
     }
 
     /// Stores the supplied bytes of a full window, and ends it.
     fn store(&mut self, window: u32) {
-        let passage = self.passage;
-        let extent = passage.windows.extent(window);
-        let bits = (passage.windows.size() as usize >> passage.grain) + 2;
-        if self.marks.is_none() {
-            self.marks = Coverage::new(bits);
-        }
-        let stored = match &mut self.marks {
-            Some(marks) => {
-                passage.collect(window, marks);
-                let stored = if passage.ring.failed() {
-                    Err((extent.offset, None))
-                } else {
-                    store_runs(passage, window, marks)
-                };
-                marks.clear();
-                stored
+        let NodeAggregation { plan, ring, .. } = self.aggregation;
+        let start = plan.extent(window).offset;
+        let stored = match plan.empty_marks(&mut self.scratch) {
+            Ok(marks) => {
+                self.aggregation.marks().collect(window, marks);
+                match ring.failed() {
+                    true => Err((start, None)),
+                    false => store_runs(self.aggregation, window, marks),
+                }
             }
-            None => {
-                passage.forget(window);
-                Err((extent.offset, Some(no_memory(bits / 8))))
+            Err(error) => {
+                self.aggregation.marks().forget(window);
+                Err((start, Some(error)))
             }
         };
         if let Err((upto, error)) = stored {
-            passage.ring.note_unstored(window, upto);
+            ring.note_unstored(window, upto);
             if let Some(error) = error {
                 self.result = std::mem::replace(&mut self.result, Ok(())).and(Err(error));
             }
         }
-        passage.ring.finish(window, |later| passage.expected(later));
+        ring.finish(window, |later| plan.expected(later));
     }
 }
 
 /// Stores the supplied runs; an error comes with the first byte that is not stored.
 fn store_runs(
-    passage: &NodeAggregation<'_>,
+    NodeAggregation { scene, plan, ring, .. }: &NodeAggregation<'_>,
     window: u32,
     marks: &Coverage,
 ) -> std::result::Result<(), (u64, Option<Error>)> {
-    let extent = passage.windows.extent(window);
-    let scene = &passage.scene;
+    let extent = plan.extent(window);
     let _lock = scene.lock_to_store(extent);
     // SAFETY: all ranks have arrived, so none writes to the window until it is done.
     let bytes = unsafe {
-        let start = passage.ring.bytes(window, extent.len as usize);
+        let start = ring.bytes(window, extent.len as usize);
         std::slice::from_raw_parts(start, extent.len as usize)
     };
-    let mut runs = passage.runs(extent, marks).peekable();
+    let mut runs = plan.scale(extent).runs(marks).peekable();
     if runs.peek().is_some_and(|run| run.len() == bytes.len()) {
         let outcome = scene.driver.write_contig(bytes, extent.offset, scene.counters);
         return outcome.result.map_err(|error| (extent.offset + outcome.bytes, Some(error)));
