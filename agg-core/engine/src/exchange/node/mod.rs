@@ -21,6 +21,9 @@ mod window_plan;
 mod wire;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use read::run as read;
 pub(super) use write::run as write;
 
