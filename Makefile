@@ -19,7 +19,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 LIBRARY := $(or $(AGGIO_LIBRARY),$(abspath $(TARGET)/release/libaggio.so))
 
 .PHONY: all build demo check check-long conformance bench simulate lint doc test test-first \
-        test-others install clean
+        test-others test-waiting install clean
 
 all: build
 
@@ -33,14 +33,16 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-# Two parts that take about the same time. They run beside each other, because most tests wait more
-# than they compute: for killed jobs, time limits, hosts, disks, and ranks that take turns. A third
-# one made jobs of many ranks on two cores so slow that some tests took them for hung.
-FIRST  := battery blobs campaign containers coupled_campaign coupled_early coupled_spread deferred \
-  demo differential e3sm fsx hosts killed limits memory_limit programs staged staged_sets
+# Three parts that run beside each other. The first two take about the same time; the third has the
+# tests that wait more than they compute: for killed programs, time limits and hosts that are away.
+# More jobs of many ranks on two cores are so slow that some tests take them for hung.
+FIRST  := battery blobs campaign containers coupled_early coupled_spread deferred demo differential \
+  e3sm hdf5_ranks hosts killed limits memory_limit programs staged staged_sets
+WAITING := coupled_campaign coupled_hosts coupled_late_ranks coupled_mount coupled_mpi \
+  coupled_survival fsx merge_to mount_caches requests
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
-OTHERS := $(filter-out $(FIRST),$(sort $(SUITES_OF_TESTS)))
+OTHERS := $(filter-out $(FIRST) $(WAITING),$(sort $(SUITES_OF_TESTS)))
 
 # The build whose library and commands MPI jobs use. That of `cargo build` takes a quarter of the
 # time of the optimised one, and checks for overflows.
@@ -53,11 +55,15 @@ TESTING = AGGIO_TESTS=require \
 test:
 	$(CARGO) build --workspace $(if $(filter release,$(TESTED)),--release)
 	$(CARGO) test --workspace --no-run
-	tests/scratch.sh $(MAKE) -j2 --keep-going --output-sync=target test-first test-others
+	tests/scratch.sh $(MAKE) -j3 --keep-going --output-sync=target \
+	  test-first test-others test-waiting
 
 test-first:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(FIRST))
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast --doc
+
+test-waiting:
+	$(TESTING) $(CARGO) test --workspace --no-fail-fast $(addprefix --test ,$(WAITING))
 
 test-others:
 	$(TESTING) $(CARGO) test --workspace --no-fail-fast --lib --bins $(addprefix --test ,$(OTHERS))

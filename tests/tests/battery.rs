@@ -5,17 +5,17 @@
 //! library: failures there are errors of today's implementations.
 
 use aggio_tests::battery::{PROGRAMS, failure};
-use aggio_tests::{installed, library};
+use aggio_tests::{installed, installed_for, library};
 
 fn passes(source: &str) {
     let Some(library) = library() else { return };
-    let known = PROGRAMS.iter().find(|(name, _)| *name == source);
-    let (_, most) = known.unwrap_or_else(|| panic!("{source} is not in the table"));
-    for mpi in installed() {
-        for ranks in [*most, 1] {
-            if let Some(report) = failure(source, ranks, &mpi, Some(&library)) {
-                panic!("{report}");
-            }
+    let row = PROGRAMS.iter().position(|(name, _)| *name == source);
+    let row = row.unwrap_or_else(|| panic!("{source} is not in the table"));
+    let many = installed().into_iter().map(|mpi| (mpi, PROGRAMS[row].1));
+    let alone = installed_for(row).into_iter().map(|mpi| (mpi, 1));
+    for (mpi, ranks) in many.chain(alone) {
+        if let Some(report) = failure(source, ranks, &mpi, Some(&library)) {
+            panic!("{report}");
         }
     }
 }

@@ -66,6 +66,9 @@ mod tests {
     }
 
     proptest! {
+        // A case has megabytes.
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
         fn all_parts_travel_in_few_messages(
             parts in prop::collection::vec((0..9_u64, 1..3 * LARGE), 1..60),
