@@ -10,7 +10,7 @@ purpose=${1:-check}
 # A compiler for C, C++ and Fortran, both MPIs side by side (programs end in .openmpi and .mpich),
 # and for simulated hosts ip and unshare.
 packages="build-essential gfortran libopenmpi-dev openmpi-bin libmpich-dev mpich
-  binutils ca-certificates git hostname iproute2 python3 strace util-linux xz-utils"
+  binutils ca-certificates e2fsprogs git hostname iproute2 python3 strace util-linux xz-utils"
 # PnetCDF's Debian package is built for Open MPI only; for MPICH it is built from its source
 # package.
 netcdf="libpnetcdf-dev pnetcdf-bin libhdf5-openmpi-dev libhdf5-mpich-dev hdf5-tools netcdf-bin
@@ -28,7 +28,7 @@ case $purpose in
   check-long) packages="$packages $netcdf $everyday glusterfs-client glusterfs-server
     cmake zlib1g-dev" ;;
   bench) packages="$packages $netcdf $sources fuse3 libclang-dev" ;;
-  demo) packages="$packages $netcdf $sources fuse3" ;;
+  demo) packages="$packages $netcdf fuse3" ;;
   conformance) packages="$packages $netcdf $sources $suites cmake" ;;
   *) echo "usage: $0 check|check-long|demo|conformance|bench" >&2; exit 2 ;;
 esac
