@@ -159,7 +159,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand agent" -l dir -d 'The direct
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l foreground -d 'Stay in the foreground'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l ready -d 'Tell the program that has started it, at descriptor 3'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -l stay -d 'Wait for the first program'
-complete -c aggio -n "__fish_aggio_using_subcommand agent" -l quit -d 'End the agent, if no program is connected and all that is to be on disk is there'
+complete -c aggio -n "__fish_aggio_using_subcommand agent" -l quit -d 'End the agent, if no program is connected and all that is to be on disk is there; remove the names of one that was killed'
 complete -c aggio -n "__fish_aggio_using_subcommand agent" -s h -l help -d 'Print help'
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l library -d 'The library, if it is not the one that was installed with this program' -r -F
 complete -c aggio -n "__fish_aggio_using_subcommand run" -l report -d 'Set AGGIO_REPORT: report about each file when it is closed, on or json' -r

@@ -253,6 +253,7 @@ fn are_outlived(events: &[Event], first: u64) {
         let event = events[(seed % count) as usize];
         let host = 1 + (seed / count % u64::from(HOSTS[0] + HOSTS[1])) as u32;
         outlive(&place, event, host, seed, mpi);
+        println!("seed {seed}: {event:?} on node{host}, {}", mpi.name);
         is_right(&place, seed, 20_000, (mpi, mpi), HOSTS);
         drop_unread(&place);
         place.leaves_nothing();

@@ -22,7 +22,8 @@ pub(crate) struct Arguments {
     /// Wait for the first program
     #[arg(long, hide = true, requires = "ready")]
     stay: bool,
-    /// End the agent, if no program is connected and all that is to be on disk is there
+    /// End the agent, if no program is connected and all that is to be on disk is there; remove the
+    /// names of one that was killed
     #[arg(long, conflicts_with_all = ["foreground", "ready"])]
     quit: bool,
 }

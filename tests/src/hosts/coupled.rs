@@ -206,7 +206,8 @@ impl CoupledHosts {
         let left = || crate::names_in(&directory);
         let is_left = |name: &String| !name.ends_with("token") && !name.ends_with(".log");
         while left().iter().any(is_left) {
-            assert!(began.elapsed() < limit(), "{:?}", left());
+            let (is_early, status) = (began.elapsed() < limit(), || self.statuses());
+            assert!(is_early, "{:?} is left: {}\n{}", left(), status(), self.logs());
             for host in self.cluster.names() {
                 let mut quit = self.cluster.launch().command(&host);
                 quit.arg(&aggio).args(["agent", "--quit", "--dir"]).arg(&directory);

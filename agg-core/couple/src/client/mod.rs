@@ -396,13 +396,14 @@ pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
     }
 }
 
-/// Ends the agent if no program is connected; false if there is none.
+/// Ends the agent if no program is connected; false if there is none. The names of one that was
+/// killed are removed.
 ///
 /// # Errors
 /// `EBUSY`; as [`status`].
 pub fn quit(dir: &str) -> io::Result<bool> {
     match visit::ask_once(dir, &Request::Quit)? {
-        None => Ok(false),
+        None => start::remove_left(&crate::Place::open(dir)?).map(|()| false),
         Some(Reply::Done) => Ok(true),
         Some(other) => Err(failure(other, &Request::Quit)),
     }

@@ -68,6 +68,18 @@ pub(super) fn start_if_needed(place: &Place, program: &str, stays: bool) -> io::
     Err(io::Error::other(format!("{} cannot be started as agent: {why}", program.display())))
 }
 
+/// Removes the names of an agent that was killed, unless another one is there or starts.
+///
+/// # Errors
+/// The directory cannot be used.
+pub(super) fn remove_left(place: &Place) -> io::Result<()> {
+    let locks = (place.lock("start")?, place.lock("lock")?);
+    if matches!(locks, (Some(_), Some(_))) {
+        ["agent", "sock", "lock", "start"].into_iter().for_each(|name| place.remove(name));
+    }
+    Ok(())
+}
+
 /// Starts the program, and starts it again if it ends without a word: it may have been killed, and
 /// an agent that is killed is followed by another one.
 fn spawn_again(program: &Path, place: &Place, stays: bool) -> io::Result<Started> {
@@ -157,6 +169,23 @@ mod tests {
         make_program(&script, "#!/no/such/interpreter\n");
         let error = start_agent(dir, script.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn names_of_a_killed_agent_are_removed_and_those_of_a_live_one_stay() {
+        let scratch = tempfile::tempdir().unwrap();
+        let place = Place::open(scratch.path().join("d").to_str().unwrap()).unwrap();
+        let names = ["agent", "lock", "sock", "start"].map(|name| place.visible(name));
+        let are_there = || names.each_ref().map(|name| name.exists());
+        for held in ["lock", "start"] {
+            names.iter().for_each(|name| std::fs::write(name, "").unwrap());
+            let lock = place.lock(held).unwrap().expect("it is free");
+            remove_left(&place).unwrap();
+            assert_eq!(are_there(), [true; 4], "{held}");
+            drop(lock);
+        }
+        remove_left(&place).unwrap();
+        assert_eq!(are_there(), [false; 4]);
     }
 
     #[test]
