@@ -108,6 +108,9 @@ impl Lifecycle {
     pub(super) fn store(&mut self, area: Area, path: Vec<u8>) {
         let after = After::Store(area, path);
         let Err(After::Store(area, path)) = self.pulls_first(area, &[ALL], after) else { return };
+        if !self.own.registry.files.is_storing(area, &path) {
+            return;
+        }
         let file = self.own.memory.areas.open(area, true, false, false);
         if let Err(error) = file.and_then(|file| self.storage.store(area, file, path)) {
             self.storage.stored(area, Err(error), &mut self.own.registry);

@@ -240,7 +240,13 @@ impl Files {
         let Some(generation) = self.generations.get_mut(&area) else { return };
         if let Some(old) = self.names.get_mut(&generation.path) {
             old.generations.remove(&generation.number);
+            // Nor does the disk have the old name any more.
+            if generation.stored != Stored::Never {
+                old.on_disk = old.on_disk.max(generation.number);
+                self.effects.push(Effect::Remove(generation.path.clone()));
+            }
         }
+        generation.stored = Stored::Never;
         (generation.path, generation.number) = (to.to_vec(), number);
         (generation.read, generation.unlinked) = (false, false);
         // The program that gives it its name has made it.

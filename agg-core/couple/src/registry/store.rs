@@ -27,6 +27,13 @@ impl Files {
         self.effects.push(Effect::Store(area, generation.path.clone()));
     }
 
+    /// Whether a generation is still to be stored under this name. It may have got another one, or
+    /// none, while its bytes came from other nodes.
+    pub(crate) fn is_storing(&self, area: Area, path: &[u8]) -> bool {
+        let generation = self.generations.get(&area);
+        generation.is_some_and(|one| one.stored == Stored::Busy && one.path == path)
+    }
+
     /// A generation is on disk, or could not be stored: then it is kept until it can. Returns its
     /// name, if it was being stored.
     pub(super) fn stored(&mut self, area: Area, done: bool) -> Option<Path> {

@@ -18,6 +18,8 @@ pub(super) struct Scene {
     pub(super) registry: Registry,
     pub(super) freed: Vec<Area>,
     pub(super) stored: Vec<Area>,
+    /// Names that are removed from the disk.
+    pub(super) removed: Vec<Path>,
     pub(super) unchanged: Vec<Area>,
     pub(super) options: Options,
     pub(super) waits: u64,
@@ -26,7 +28,7 @@ pub(super) struct Scene {
 pub(super) fn scene() -> Scene {
     let (registry, options) = (Registry::default(), Options::default());
     let (freed, stored, unchanged) = (Vec::new(), Vec::new(), Vec::new());
-    Scene { registry, freed, stored, unchanged, options, waits: 0 }
+    Scene { registry, freed, stored, removed: Vec::new(), unchanged, options, waits: 0 }
 }
 
 impl Scene {
@@ -51,6 +53,7 @@ impl Scene {
                 match effect {
                     Effect::Free(area) => self.freed.push(area),
                     Effect::Store(area, _) => self.stored.push(area),
+                    Effect::Remove(path) => self.removed.push(path),
                     Effect::Look(area) => {
                         let busy = |o: &Open| o.area == area && o.write;
                         if !self.registry.opens.values().any(busy) {

@@ -1,6 +1,7 @@
 //! Names that programs remove and change which only read.
 
 use super::*;
+use aggio_config::settings::couple::Persist;
 
 const OTHER: &str = "/d/g";
 
@@ -116,4 +117,16 @@ fn a_removed_generation_has_the_name_that_a_reader_gives_it() {
     scene.settle();
     scene.rename(2).unwrap();
     assert!(scene.other(2).is_some(), "it has given it this name");
+}
+
+#[test]
+fn a_stored_generation_with_another_name_leaves_the_disk_under_the_old_one() {
+    let mut scene = Scene::with(&[1]);
+    scene.options.persist = Persist::Yes;
+    scene.make(1);
+    let area = scene.stored[0];
+    assert!(scene.registry.files.is_storing(area, FILE.as_bytes()));
+    scene.rename(1).unwrap();
+    assert_eq!(scene.removed, [FILE.as_bytes()]);
+    assert!(!scene.registry.files.is_storing(area, FILE.as_bytes()));
 }
