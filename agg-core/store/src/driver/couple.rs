@@ -369,7 +369,12 @@ impl Driver for CoupledFile {
     fn renew(&self) {
         self.inner.renew();
         self.parts.forget(&self.client, self.handle);
-        let renewed = if self.writes { self.client.renew(self.handle) } else { Ok(()) };
+        let renewed = match &self.step {
+            _ if self.writes => self.client.renew(self.handle),
+            // Another rank may have told this one of records that its node does not have yet.
+            Some(_) => self.client.records(self.handle, 0).map(drop),
+            None => Ok(()),
+        };
         let number = renewed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         self.stale.store(number, Ordering::Relaxed);
     }
