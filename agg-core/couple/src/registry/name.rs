@@ -233,6 +233,12 @@ impl Name {
         position.seen || others.into_iter().any(has_seen)
     }
 
+    /// The newest generation, from number `at` on, that a process of a program has open for reading.
+    pub(super) fn open_elsewhere(&self, job: Job, at: u64) -> Option<u64> {
+        let processes = self.readers.get(&job)?.processes.values();
+        processes.filter(|one| one.open > 0 && one.at >= at).map(|one| one.at).max()
+    }
+
     /// Whether nobody needs a complete generation; `age` of the complete ones are newer, and
     /// `is_alive` if a program that wrote it is there.
     pub(super) fn is_done_with(&self, one: &Generation, age: usize, is_alive: bool) -> bool {

@@ -76,7 +76,7 @@ impl<'a> Sequence<'a> {
 
     /// The generation after number `at` that a reader gets.
     fn further(self, caller: &Caller, options: &Options, at: u64) -> Choice {
-        let name = self.name;
+        let (name, job) = (self.name, caller.job);
         let is_known = name.knows(caller);
         let is_ready = |one: &Generation| one.is_ready(options.at_step) && !one.is_by(caller.job);
         let mut ready = self.after(at).filter(|(_, one)| is_ready(one));
@@ -94,8 +94,11 @@ impl<'a> Sequence<'a> {
                 next.map(|(area, _)| area)
             }
             Pick::Latest => {
-                let again = || name.generations.get(&at).copied().filter(|_| at > 0);
-                ready.next_back().map(|(area, _)| area).or_else(again)
+                let area = |number| name.generations.get(&number).copied();
+                let again = || area(at).filter(|_| at > 0);
+                // All ranks of a collective open get the same one.
+                let shared = name.open_elsewhere(job, at).and_then(area);
+                shared.or_else(|| ready.next_back().map(|(area, _)| area)).or_else(again)
             }
         };
         found.map_or_else(|| self.nothing(caller, options, at), Choice::Next)
@@ -201,6 +204,20 @@ mod tests {
         assert_eq!(all(&name), [Choice::Next(20), Choice::Next(20), Choice::Own(30)]);
         name.pass(&READER, 2);
         assert_eq!(all(&name)[..2], [Choice::Wait, Choice::Next(20)]);
+    }
+
+    #[test]
+    fn a_rank_gets_what_another_has_open_although_a_later_one_is_complete() {
+        let (mut name, generations) = files(&[State::Complete, State::Complete]);
+        let other = Caller { process: READER.process + 1, ..READER };
+        let latest = |name: &Name| choose(name, &generations, &READER, Pick::Latest);
+        name.read_on(&other, 1);
+        assert_eq!(latest(&name), Choice::Next(10));
+        name.stop_reading(other.process, other.job, true);
+        assert_eq!(latest(&name), Choice::Next(20));
+        name.pass(&READER, 2);
+        name.read_on(&other, 1);
+        assert_eq!(latest(&name), Choice::Next(20), "none before its own");
     }
 
     #[test]
