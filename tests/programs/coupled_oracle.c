@@ -6,13 +6,20 @@
  * turn, and by system calls, append, synchronise, read the bytes of others, open the file again,
  * and rename it when it is complete; readers read random pieces. No rank writes bytes that another
  * rank wrote since the last synchronisation. Every other program writes and reads most generations
- * in the same places as the first one. If FILE ends in `.sync`, readers also read while others
- * write. A reader that has read a generation makes the file that BEGAN names. */
+ * in the same places as the first one. A reader that has read a generation makes the file that
+ * BEGAN names.
+ *
+ * The ending of FILE is that of its rule. Of `.sync`, readers also read while others write; of
+ * `.latest`, they get the newest generation that is complete; of `.stored` and `.after`, rank 0
+ * tells what must be on disk in the end; `.step` are records of netCDF files. */
 #define _GNU_SOURCE
 #include "coupled_oracle_io.h"
+#include "coupled_oracle_latest.h"
+#include "coupled_oracle_steps.h"
 
 enum { FILES = 2 };
 static struct file files[FILES];
+static struct marks *marks;
 
 static void begin(struct file *f, int number, int writes) {
     static const int ways[] = {IN_PLACE, IN_PLACE, IN_PLACE, IN_PLACE, RENAMED, RENAMED, FROM_DISK,
@@ -95,9 +102,9 @@ static void finish(struct file *f, int writes) {
         if (writes) ok(MPI_File_close(&f->open));
     }
     remember(f);
-    if (f->way != RENAMED && f->way != FROM_DISK) return;
-    if (writes && rank == whose) publish(f);
-    if (writes) MPI_Barrier(MPI_COMM_WORLD);
+    int is_renamed = f->way == RENAMED || f->way == FROM_DISK;
+    if (writes && is_renamed && rank == whose) publish(f);
+    if (writes && (is_renamed || f->is_latest)) MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void read_generation(struct file *f, int writes, const char *what) {
@@ -129,10 +136,15 @@ static void generations(int number, int count, int writes) {
         int i = (int)draw(count);
         one_step(&files[i], 0, writes, what[i]);
     }
-    for (int i = 0; i < count; i++) finish(&files[i], writes);
+    for (int i = 0; i < count; i++) {
+        finish(&files[i], writes);
+        if (!files[i].is_latest) continue;
+        if (writes) marks->sure[i] = number;
+        else keep_final(&files[i], number);
+    }
     int again = draw(4) == 0, first = (int)draw(count);
     unsigned long before = state;
-    if (!writes || again) {
+    if (writes ? again : !files[0].is_latest) {
         state += 1000003ul * (writes ? 1 : 2);
         if (writes) MPI_Barrier(MPI_COMM_WORLD);
         for (int i = 0; i < count; i++) {
@@ -145,33 +157,48 @@ static void generations(int number, int count, int writes) {
     if (!writes && began && rank == 0) system_ok(creat(began, 0600), "creat");
 }
 
-int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    if (argc != 7) return 2;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
-    int writes = !strcmp(argv[1], "write");
-    state = strtoul(argv[3], 0, 10), limit = atol(argv[5]), writers = atoi(argv[6]);
-    for (int i = 0; i < 10; i++) draw(2);
-    limit = 1 + draw(limit);
-    int count = 1 + (int)draw(FILES);
-    const char *ending = strrchr(argv[2], '.');
-    if (!ending) return 2;
+/* Names the files, whose rule is that of the ending of `name`. */
+static void name_files(const char *name, int count) {
+    const char *ending = strrchr(name, '.');
     for (int i = 0; i < count; i++) {
         struct file *f = &files[i];
         const char *form = i ? "%.*s.other%s" : "%.*s%s";
-        snprintf(f->name, sizeof f->name, form, (int)(ending - argv[2]), argv[2], ending);
+        snprintf(f->name, sizeof f->name, form, (int)(ending - name), name, ending);
         f->bytes = calloc(1, limit), f->owner = malloc(limit);
-        f->is_early = !strcmp(ending, ".sync");
+        f->is_early = !strcmp(ending, ".sync"), f->is_latest = !strcmp(ending, ".latest");
     }
+    if (files[0].is_latest) marks = open_marks(&files[0]);
+}
+
+static void all_generations(const char *name, int last, int writes) {
+    limit = 1 + draw(limit);
+    int count = 1 + (int)draw(FILES);
+    name_files(name, count);
     int repeats = (int)draw(2);
     unsigned long first = state, seed = state;
-    for (int number = 1; number <= atoi(argv[4]); number++) {
+    for (int number = 1; number <= last; number++) {
         if (repeats && (seed / 64 + (unsigned long)number) % 4) state = first;
         salt = repeats ? (unsigned long)number * 37 : 0;
         generations(number, count, writes);
     }
+    if (writes) return;
+    if (files[0].is_latest) read_latest(files, count, last, marks);
+    for (int i = 0; i < count && rank == 0; i++)
+        if (is_stored(&files[i])) tell_expected(&files[i]);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (argc != 7 || !strrchr(argv[2], '.')) return 2;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
+    int writes = !strcmp(argv[1], "write"), last = atoi(argv[4]);
+    state = strtoul(argv[3], 0, 10), limit = atol(argv[5]), writers = atoi(argv[6]);
+    if (last >= GENERATIONS) return 2;
+    for (int i = 0; i < 10; i++) draw(2);
+    if (strcmp(strrchr(argv[2], '.'), ".step")) all_generations(argv[2], last, writes);
+    else all_steps(argv[2], last, writes);
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf(failures ? "%d are wrong\n" : "right\n", failures);
     MPI_Finalize();

@@ -2,6 +2,7 @@
 #include "coupled_oracle_model.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -147,6 +148,10 @@ static void look(const struct file *f, int count, const char *what) {
         }
 }
 
+static void pause_for(long milliseconds) {
+    nanosleep(&(struct timespec){.tv_nsec = 1000000 * milliseconds}, NULL);
+}
+
 /* Reads all of a file that may still be written: each byte must have a value that it had at some
  * time, and the file must become complete. */
 static void watch(struct file *f, const char *what) {
@@ -161,20 +166,62 @@ static void watch(struct file *f, const char *what) {
         is_there = got == f->size && !memcmp(bytes, f->bytes, got);
         if (times == 4000 && !is_there) end(what, "does not become what was written, not in time");
         MPI_Allreduce(MPI_IN_PLACE, &is_there, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-        if (!is_there) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (!is_there) pause_for(10);
     }
 }
 
-/* Reads all of a complete file, without MPI-IO. */
-static void read_all(const struct file *f, const char *what) {
+/* Checks all of a complete file that is open without MPI-IO. */
+static void compare_all(const struct file *f, int fd, const char *what) {
     struct stat facts;
     char *bytes = buffer();
-    int fd = system_ok(open(f->name, O_RDONLY), "open to read");
     system_ok(fstat(fd, &facts), "fstat");
     ssize_t got = system_ok((int)pread(fd, bytes, limit + 1, 0), "pread");
     if ((facts.st_size != f->size || got != f->size) && is_worth_saying())
         printf("rank %d, %s: %ld bytes, %ld there, not %ld\n", rank, what, (long)facts.st_size,
                (long)got, f->size);
     compare(f, bytes, 0, got < f->size ? got : f->size, what);
+}
+
+/* Reads all of a complete file, without MPI-IO. */
+static void read_all(const struct file *f, const char *what) {
+    int fd = system_ok(open(f->name, O_RDONLY), "open to read");
+    compare_all(f, fd, what);
     system_ok(close(fd), "close");
+}
+
+/* What writers and readers tell each other, without the library, in a file of the directory SHARED.
+ * `sure` is what readers must see, and `begun` the most that they may see. */
+struct marks { volatile long sure[2], begun, seen; };
+
+/* The name of a file that belongs to `f`, in the directory SHARED. */
+static void shared_name(const struct file *f, const char *ending, char *name, size_t len) {
+    const char *directory = getenv("SHARED");
+    snprintf(name, len, "%s/%s%s", directory ? directory : ".", strrchr(f->name, '/') + 1, ending);
+}
+
+static struct marks *open_marks(const struct file *f) {
+    char name[1200];
+    shared_name(f, ".marks", name, sizeof name);
+    int fd = system_ok(open(name, O_RDWR | O_CREAT, 0600), "open of the marks");
+    system_ok(ftruncate(fd, sizeof(struct marks)), "size of the marks");
+    void *marks = mmap(NULL, sizeof(struct marks), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (marks == MAP_FAILED) end("mmap of the marks", strerror(errno));
+    system_ok(close(fd), "close of the marks");
+    return marks;
+}
+
+/* Whether the rule of the file stores it on disk (`persist`). */
+static int is_stored(const struct file *f) {
+    const char *ending = strrchr(f->name, '.');
+    return !strcmp(ending, ".stored") || !strcmp(ending, ".after");
+}
+
+/* Stores the contents, which the file must have on disk in the end. */
+static void tell_expected(const struct file *f) {
+    char name[1200];
+    shared_name(f, ".expected", name, sizeof name);
+    int fd = system_ok(creat(name, 0600), "creat of what is expected");
+    for (long done = 0, wrote; done < f->size; done += wrote)
+        wrote = system_ok((int)write(fd, f->bytes + done, f->size - done), "write");
+    system_ok(close(fd), "close of what is expected");
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES = 40, STATES = 48 };
+enum { PIECES = 40, STATES = 48, GENERATIONS = 64 };
 
 /* A generation is written under the name of the file, or under another name, coupled or on disk,
  * and renamed; or a rank appends to the file without MPI-IO. */
@@ -24,6 +24,10 @@ struct file {
     char *states[STATES];
     long most;
     int count;
+    /* The contents of each generation when it is complete, if readers may skip some. */
+    int is_latest, known;
+    char *finals[GENERATIONS];
+    long sizes[GENERATIONS];
 };
 
 /* One of the ordered pieces of a range, for a rank. Bytes of other ranks are left out. */
@@ -80,6 +84,28 @@ static void remember(struct file *f) {
     if (!f->states[f->count]) f->states[f->count] = malloc(limit);
     memcpy(f->states[f->count++], f->bytes, limit);
     if (f->size > f->most) f->most = f->size;
+}
+
+/* Keeps the current contents, which are those of the complete generation `number`. */
+static void keep_final(struct file *f, int number) {
+    f->finals[number] = malloc(limit);
+    memcpy(f->finals[number], f->bytes, limit);
+    f->sizes[number] = f->size;
+}
+
+/* Sets the contents to those of the oldest generation from `least` to `last` that has the bytes in
+ * `found`. Returns its number, or `last` if there is none, which is an error. */
+static int which_generation(struct file *f, const char *found, long len, int least, int last) {
+    int number = least > 0 ? least : 1;
+    while (number <= last &&
+           (f->sizes[number] != len || memcmp(found, f->finals[number], (size_t)len)))
+        number++;
+    if (number > last && is_worth_saying())
+        printf("rank %d, %s: %ld bytes, not those of a generation from %d to %d\n", rank, f->name,
+               len, least, last);
+    number = number > last ? last : number;
+    memcpy(f->bytes, f->finals[number], limit), f->size = f->sizes[number];
+    return number;
 }
 
 static void forget_owners(struct file *f) { memset(f->owner, -1, limit); }

@@ -125,8 +125,9 @@ fn is_newer(output: &Path, input: &Path) -> bool {
     let Some(built) = changed(output) else {
         return false;
     };
-    let headers = ["check.h", "writers.h", "coupled_oracle_io.h", "coupled_oracle_model.h"];
-    let headers = headers.map(|name| input.with_file_name(name));
+    let oracle = ["io", "latest", "model", "steps"].map(|name| format!("coupled_oracle_{name}.h"));
+    let headers = ["check.h", "writers.h"].map(String::from).into_iter().chain(oracle);
+    let headers: Vec<PathBuf> = headers.map(|name| input.with_file_name(name)).collect();
     std::iter::once(input)
         .chain(headers.iter().map(PathBuf::as_path))
         .filter_map(changed)

@@ -2,14 +2,14 @@
 //! model. See `tests/programs/coupled_oracle.c`.
 
 use aggio_tests::hosts::{CoupledHosts, LATE, Plan, end};
-use aggio_tests::{Mpi, compile, factor, installed, library, names_in};
+use aggio_tests::{Directory, Mpi, compile, factor, installed, library, names_in};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_aggio-test-host");
 
-/// The seeds for each layout of hosts; `AGGIO_TEST_RANDOM` sets their number, and `AGGIO_TEST_SEED`
-/// the first one.
+/// The seeds for each layout of hosts; `AGGIO_TEST_RANDOM` sets their number, `AGGIO_TEST_SEED` the
+/// first one, and `AGGIO_TEST_ENDING` the ending of all files.
 fn programs(first: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
     let count = number("AGGIO_TEST_RANDOM").unwrap_or(8 * factor() as u64);
@@ -17,32 +17,86 @@ fn programs(first: u64) -> std::ops::Range<u64> {
     first..first + count
 }
 
-/// Runs one program: the first hosts write, and the others read.
+/// The endings of the files of consecutive seeds, which tell their rules.
+const ENDINGS: [&str; 8] = ["dat", "step", "latest", "sync", "stored", "dat", "step", "after"];
+
+/// The ending of a seed. Over the layouts of hosts, an ending has all pairs of MPIs.
+fn ending(seed: u64) -> String {
+    let one = ENDINGS[(seed + seed / 1000) as usize % ENDINGS.len()];
+    std::env::var("AGGIO_TEST_ENDING").unwrap_or_else(|_| one.into())
+}
+
+/// Whether the files that a reader expects on disk are there, and no others. `shared` has the bytes
+/// of each as NAME`.expected`.
+fn stored(place: &CoupledHosts, shared: &Path) -> Result<(), String> {
+    let names = names_in(shared);
+    let wanted: Vec<&str> =
+        names.iter().filter_map(|name| name.strip_suffix(".expected")).collect();
+    let found = names_in(place.files.path());
+    if found != wanted {
+        return Err(format!("{found:?} are on disk, not {wanted:?}"));
+    }
+    for name in wanted {
+        let read = |file: &Path| std::fs::read(file).map_err(|error| format!("{name}: {error}"));
+        let found = read(&place.files.path().join(name))?;
+        let wanted = read(&shared.join(format!("{name}.expected")))?;
+        let wrong = wanted.iter().zip(&found).position(|(wanted, found)| wanted != found);
+        if found != wanted {
+            let lens = [found.len(), wanted.len()];
+            return Err(format!("{name}: {lens:?} bytes on disk and expected, from {wrong:?} on"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks and removes the files on disk when programs and agents have ended. With `waits` the files
+/// must be there before the agents end.
+#[track_caller]
+fn is_stored(place: &CoupledHosts, what: &str, shared: &Path, waits: bool) {
+    let began = Instant::now();
+    while waits && stored(place, shared).is_err() && began.elapsed() < GIVES_UP {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let before = if waits { stored(place, shared) } else { Ok(()) };
+    assert_eq!(before, Ok(()), "{what}, before the agents end\n{}", place.logs());
+    place.end_agents();
+    assert_eq!(stored(place, shared), Ok(()), "{what}\n{}", place.logs());
+    for name in names_in(place.files.path()) {
+        std::fs::remove_file(place.files.path().join(name)).expect("it can be removed");
+    }
+}
+
+/// Runs one program: the first hosts write, and the others read files of the rule of `ending`.
 #[track_caller]
 fn is_right(
     place: &CoupledHosts,
-    seed: u64,
+    (seed, ending): (u64, &str),
     bytes: u64,
     (one, other): (&Mpi, &Mpi),
     hosts: [u32; 2],
 ) {
     let [writers, readers] = hosts;
-    let what =
-        format!("seed {seed}, {bytes} bytes, {hosts:?} hosts, {} -> {}", one.name, other.name);
-    // Files that end in `.sync` are read while they are written.
-    let ending = if seed % 4 == 3 { "sync" } else { "dat" };
-    let (file, seed) = (place.file(&format!("random{seed}.{ending}")), seed.to_string());
+    let what = format!(
+        "seed {seed}, .{ending}, {bytes} bytes, {hosts:?} hosts, {} -> {}",
+        one.name, other.name
+    );
+    let (shared, number) = (Directory::new(), seed.to_string());
+    let file = place.file(&format!("random{seed}.{ending}"));
     let (bytes, ranks) = (bytes.to_string(), writers.to_string());
     let start = |mpi: &Mpi, what: &str, first, last| {
         let program = compile("coupled_oracle.c", mpi);
-        let words = [what, &file[..], &seed, "4", &bytes, &ranks];
-        place.spread(mpi, (first, last), &program, &words).spawn().expect("mpirun")
+        let words = [what, &file[..], &number, "4", &bytes, &ranks];
+        let mut job = place.spread(mpi, (first, last), &program, &words);
+        job.env("SHARED", shared.path()).spawn().expect("mpirun")
     };
     let writes = start(one, "write", 1, writers);
     let reads = start(other, "read", writers + 1, writers + readers);
     let wrote = place.succeeds(&what, writes);
     let read = place.succeeds(&what, reads);
     assert!(wrote.contains("right") && read.contains("right"), "{what}: {wrote}{read}");
+    if ["stored", "after"].contains(&ending) {
+        is_stored(place, &what, shared.path(), seed % 16 < 8);
+    }
 }
 
 /// Runs programs on so many writing and reading hosts, with files of at most `bytes` bytes.
@@ -55,7 +109,7 @@ fn are_right(hosts: [u32; 2], bytes: u64, first: u64) {
     let pairs: Vec<(&Mpi, &Mpi)> =
         all.iter().flat_map(|one| all.iter().map(move |other| (one, other))).collect();
     for (seed, pair) in programs(first).zip(pairs.iter().cycle()) {
-        is_right(&place, seed, bytes, *pair, hosts);
+        is_right(&place, (seed, &ending(seed)), bytes, *pair, hosts);
     }
     place.leaves_nothing();
 }
@@ -254,7 +308,8 @@ fn are_outlived(events: &[Event], first: u64) {
         let host = 1 + (seed / count % u64::from(HOSTS[0] + HOSTS[1])) as u32;
         outlive(&place, event, host, seed, mpi);
         println!("seed {seed}: {event:?} on node{host}, {}", mpi.name);
-        is_right(&place, seed, 20_000, (mpi, mpi), HOSTS);
+        let ending = if seed % 4 == 3 { "sync" } else { "dat" };
+        is_right(&place, (seed, ending), 20_000, (mpi, mpi), HOSTS);
         drop_unread(&place);
         place.leaves_nothing();
     }

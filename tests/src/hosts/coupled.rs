@@ -18,6 +18,10 @@ fn limit() -> Duration {
 /// Text that [`end`] appends to the output of a program that it had to kill.
 pub const LATE: &str = "\nit was killed: it did not end";
 
+/// The rules of coupled files: their endings tell the rule.
+const RULES: &str = "*.dat,*.nc,*.sync:ready=sync,*.step:ready=step,*.latest:gen=latest,\
+                     *.stored:persist=yes,*.after:persist=after";
+
 /// Simulated hosts, with directories for the agents, the coupled files, and temporary files.
 #[derive(Debug)]
 pub struct CoupledHosts {
@@ -73,7 +77,7 @@ impl CoupledHosts {
         command
             .env("TMPDIR", &temporary)
             .env("LD_PRELOAD", preload)
-            .env("AGGIO_COUPLE", "*.dat,*.nc,*.sync:ready=sync,*.step:ready=step")
+            .env("AGGIO_COUPLE", RULES)
             .env("AGGIO_COUPLE_DIR", self.meeting.path().join("couple"))
             .env("AGGIO_TEST_AGENT", library.with_file_name("aggio"))
             .stdin(Stdio::null())
@@ -193,13 +197,25 @@ impl CoupledHosts {
         }
     }
 
-    /// Ends the agents, and checks that only the token and the logs are left in their directory.
+    /// Ends the agents, and checks that only the token and the logs are left in their directory,
+    /// and no file.
     ///
     /// # Panics
     ///
     /// If something is left.
     #[track_caller]
     pub fn leaves_nothing(&self) {
+        self.end_agents();
+        assert_eq!(crate::names_in(self.files.path()), [] as [&str; 0]);
+    }
+
+    /// Ends the agents, and checks that only the token and the logs are left in their directory.
+    ///
+    /// # Panics
+    ///
+    /// If something is left.
+    #[track_caller]
+    pub fn end_agents(&self) {
         let began = Instant::now();
         let aggio = library().expect("a library").with_file_name("aggio");
         let directory = self.meeting.path().join("couple");
@@ -217,7 +233,6 @@ impl CoupledHosts {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert_eq!(crate::names_in(self.files.path()), [] as [&str; 0]);
     }
 }
 
