@@ -24,8 +24,8 @@ pub(crate) enum Job {
 /// What has become of it.
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// Bytes of this memory were stored, or not.
-    Stored(Area, io::Result<()>),
+    /// Bytes of this memory were stored under this name, or not.
+    Stored(Area, Vec<u8>, io::Result<()>),
     /// This name was removed, or not.
     Removed(Vec<u8>, io::Result<()>),
 }
@@ -33,7 +33,10 @@ pub(crate) enum Done {
 /// Stores or removes.
 pub(crate) fn carry_out(job: Job) -> Done {
     match job {
-        Job::Store(area, file, path) => Done::Stored(area, store(&file, &path)),
+        Job::Store(area, file, path) => {
+            let stored = store(&file, &path);
+            Done::Stored(area, path, stored)
+        }
         Job::Remove(path) => {
             let removed = remove(&path);
             Done::Removed(path, removed)
@@ -104,7 +107,7 @@ mod tests {
         let name = || path.as_os_str().as_bytes().to_vec();
         for (area, text) in [(1, "one"), (2, "two")] {
             let done = carry_out(Job::Store(area, bytes(text), name()));
-            assert!(matches!(done, Done::Stored(number, Ok(())) if number == area));
+            assert!(matches!(done, Done::Stored(number, _, Ok(())) if number == area));
         }
         let found = std::fs::read(&path).unwrap();
         assert_eq!((found.len(), &found[5000..]), (5003, &b"two"[..]));
@@ -119,7 +122,7 @@ mod tests {
     #[test]
     fn an_error_is_told_and_leaves_nothing() {
         let path = b"/no/such/directory/f".to_vec();
-        let Done::Stored(7, Err(error)) = carry_out(Job::Store(7, bytes("x"), path)) else {
+        let Done::Stored(7, _, Err(error)) = carry_out(Job::Store(7, bytes("x"), path)) else {
             panic!("it is stored")
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

@@ -68,7 +68,13 @@ impl Storage {
         for done in results.into_iter().flatten() {
             self.pending -= 1;
             match done {
-                Done::Stored(area, result) => self.stored(area, result, registry),
+                Done::Stored(area, path, result) => {
+                    // One that was renamed meanwhile is stored again under its new name.
+                    let generation = registry.files.generations.get(&area);
+                    if generation.is_none_or(|one| one.path == path) {
+                        self.stored(area, result, registry);
+                    }
+                }
                 Done::Removed(path, result) => self.removed(path, result),
             }
         }

@@ -3,7 +3,7 @@
 use super::clients::ClientProcess;
 use super::*;
 use crate::protocol::{Packets, Reply, Request, pair};
-use crate::registry::{Ask, Options, Process, State, Who};
+use crate::registry::{Ask, Options, Process, State, Stored, Who};
 use crate::tests::apart::{self, Sleeper};
 use aggio_config::settings::couple::Persist;
 use std::collections::BTreeMap;
@@ -161,6 +161,30 @@ fn an_agent_that_nobody_can_reach_stores_first_what_is_to_be_on_disk() {
     scene.store();
     assert!(scene.agent.is_done());
     assert_eq!(std::fs::read(path).unwrap(), b"kept");
+}
+
+#[test]
+fn a_generation_that_gets_another_name_while_it_is_stored_is_stored_once_it_has_that_name() {
+    let mut scene = Scene::with(&[1]);
+    let path = scene.make_stored_later(1);
+    let missing = path.with_file_name("missing");
+    let names =
+        [&path, &missing.join("f")].map(|path| path.as_os_str().as_encoded_bytes().to_vec());
+    let quit = |scene: &mut Scene| assert_eq!(number(&scene.call(1, Request::Quit).0), libc::EBUSY);
+    quit(&mut scene);
+    let [from, to] = names;
+    let options = Options { persist: Persist::After, ..Options::default() };
+    assert_eq!(scene.call(1, Request::Rename(from, to, options)).0, Reply::Done);
+    quit(&mut scene);
+    scene.store();
+    let generations = &scene.agent.owner.life.own.registry.files.generations;
+    assert!(generations.values().all(|one| one.stored == Stored::Failed), "{generations:?}");
+    assert!(!path.exists(), "the old name is gone");
+    std::fs::create_dir(&missing).unwrap();
+    quit(&mut scene);
+    scene.store();
+    assert_eq!(scene.call(1, Request::Quit).0, Reply::Done);
+    assert_eq!(std::fs::read(missing.join("f")).unwrap(), b"kept");
 }
 
 #[test]
