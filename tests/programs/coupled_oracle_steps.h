@@ -71,7 +71,8 @@ static void draw_series(struct series *s, int number) {
     s->number = number, s->version = versions[draw(3)], s->way = (int)draw(3);
     s->variables = 1 + (int)draw(VARIABLES), s->records = 1 + (int)draw(8);
     s->announcer = (int)draw(writers), s->known = 0;
-    long most = 1 + (limit - ROOM) / (s->variables * s->records), padding = s->variables > 1 ? 3 : 0;
+    long most = 1 + (limit - ROOM) / (s->variables * s->records);
+    long padding = s->variables > 1 ? 3 : 0;
     s->header = make_header(s, f->bytes);
     s->fixed = (s->header + 3) / 4 * 4;
     s->begins[0] = s->fixed + 4 + 4 * draw(1000), s->stride = 0;
@@ -173,8 +174,8 @@ static void must_be_seen(const struct series *s, int records, int waits) {
         s->marks->sure[0] = sure;
         for (int times = 0; waits && s->marks->seen < sure; times++) {
             if (times == 5000) {
-                printf("generation %d, record %d of %d, way %d, %d variables, seen %ld\n", s->number,
-                       records, s->records, s->way, s->variables, s->marks->seen);
+                printf("generation %d, record %d of %d, way %d, %d variables, seen %ld\n",
+                       s->number, records, s->records, s->way, s->variables, s->marks->seen);
                 end(s->file.name, "readers do not see a record that they must see, not in time");
             }
             pause_for(2);

@@ -233,7 +233,7 @@ impl Name {
         position.seen || others.into_iter().any(has_seen)
     }
 
-    /// The newest generation, from number `at` on, that a process of a program has open for reading.
+    /// The newest generation from number `at` on that a process of a program has open to read.
     pub(super) fn open_elsewhere(&self, job: Job, at: u64) -> Option<u64> {
         let processes = self.readers.get(&job)?.processes.values();
         processes.filter(|one| one.open > 0 && one.at >= at).map(|one| one.at).max()
