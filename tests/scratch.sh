@@ -3,12 +3,12 @@
 #
 #   tests/scratch.sh COMMAND [ARGUMENT]...
 #
-# The tests make files durable a hundred thousand times, and on a disk they wait for that longer
-# than they compute. Only the command sees the file system, by TMPDIR; it vanishes with the last
-# process of the command. Without root, loop devices or 8 GiB of free memory, TMPDIR stays as it is.
+# Many tests make files durable, and on a disk they wait for that longer than they compute. Only the
+# command sees the file system, by TMPDIR; it vanishes with the last process of the command. Without
+# root, loop devices or 8 GiB of free memory, TMPDIR stays as it is.
 set -u
 
-# Blocks of removed files are given back; the tests have at most 2 GiB at a time.
+# Memory is taken as files need it, and given back when they are removed.
 SIZE=8G
 NEEDED=8388608
 
