@@ -240,10 +240,12 @@ impl Files {
         let Some(generation) = self.generations.get_mut(&area) else { return };
         if let Some(old) = self.names.get_mut(&generation.path) {
             old.generations.remove(&generation.number);
-            // Nor does the disk have the old name any more.
+            // Nor does the disk have the old name any more, unless a newer generation has it there.
             if generation.stored != Stored::Never {
+                if old.on_disk == generation.number {
+                    self.effects.push(Effect::Remove(generation.path.clone()));
+                }
                 old.on_disk = old.on_disk.max(generation.number);
-                self.effects.push(Effect::Remove(generation.path.clone()));
             }
         }
         generation.stored = Stored::Never;

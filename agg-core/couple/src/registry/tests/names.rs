@@ -130,3 +130,23 @@ fn a_stored_generation_with_another_name_leaves_the_disk_under_the_old_one() {
     assert_eq!(scene.removed, [FILE.as_bytes()]);
     assert!(!scene.registry.files.is_storing(area, FILE.as_bytes()));
 }
+
+#[test]
+fn a_reader_that_renames_an_old_generation_leaves_a_newer_one_on_disk() {
+    let mut scene = Scene::with(&[1, 2]);
+    scene.options.persist = Persist::Yes;
+    scene.make_many(1, 2);
+    assert_eq!(scene.stored.len(), 2);
+    scene.rename(2).unwrap();
+    assert_eq!(scene.other(1), Some(scene.stored[0]), "it is the first one");
+    assert_eq!(scene.removed, [] as [&[u8]; 0]);
+}
+
+#[test]
+fn a_generation_that_was_not_stored_yet_removes_nothing_from_the_disk_with_its_name() {
+    let mut scene = Scene::with(&[1]);
+    scene.options.persist = Persist::After;
+    scene.make(1);
+    scene.rename(1).unwrap();
+    assert_eq!(scene.removed, [] as [&[u8]; 0]);
+}
