@@ -65,7 +65,9 @@ impl Owner {
             Request::Announce(handle, before) => {
                 self.gather_records(link, process, handle, before)?
             }
-            Request::Records(handle, told) => self.records(link, process, handle, told)?,
+            Request::Records(handle, told, shows) => {
+                self.records(link, (process, handle), told, shows)?
+            }
             Request::Withdraw(handle) => {
                 self.life.own.registry.withdraw(process, handle);
                 Reply::Done
@@ -184,11 +186,17 @@ impl Owner {
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
     /// answer comes later.
-    fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
+    fn records(
+        &mut self,
+        link: u64,
+        (process, handle): (Process, Handle),
+        told: u64,
+        shows: bool,
+    ) -> Option<Reply> {
         if let Some(area) = self.life.own.registry.opens.get(&handle).map(|open| open.area) {
             self.steps.count(area, &mut self.life.own.registry, &self.life.own.memory.areas);
         }
-        let reply = self.steps.records(process, handle, told, &mut self.life.own.registry);
+        let reply = self.steps.records((process, handle), told, shows, &mut self.life.own.registry);
         if reply.is_none() {
             self.let_wait(link);
             self.steps.wait(link, process, handle, told);

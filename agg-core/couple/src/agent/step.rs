@@ -156,11 +156,13 @@ impl Steps {
     }
 
     /// The answer to a reader that knows one record fewer than `told`; `None` if it has to wait.
+    /// `shows` tells whether its program gets the answer: if not, a file that is complete is still
+    /// one of which the program knows a part.
     pub(super) fn records(
         &self,
-        process: Process,
-        handle: Handle,
+        (process, handle): (Process, Handle),
         told: u64,
+        shows: bool,
         registry: &mut Registry,
     ) -> Option<Reply> {
         let open = registry.opens.get(&handle).filter(|open| open.process == process);
@@ -181,7 +183,9 @@ impl Steps {
         let now = name.is_some_and(|name| name.options.records_now);
         match step.filter(|_| generation.state == State::Writing && !is_own) {
             None => {
-                registry.opens.has_all_records(handle);
+                if shows {
+                    registry.opens.has_all_records(handle);
+                }
                 Some(Reply::Records(None))
             }
             Some(step) if now || step.there >= told => {
@@ -200,7 +204,7 @@ impl Steps {
     pub(super) fn answers(&mut self, registry: &mut Registry) -> Vec<(u64, Reply)> {
         let mut answers = Vec::new();
         for waits in std::mem::take(&mut self.waits) {
-            match self.records(waits.process, waits.handle, waits.told, registry) {
+            match self.records((waits.process, waits.handle), waits.told, true, registry) {
                 Some(reply) => answers.push((waits.link, reply)),
                 None => self.waits.push(waits),
             }
@@ -282,7 +286,7 @@ mod tests {
         announce(&mut steps, &mut registry, 1, 2);
         assert!(steps.has_announced(area, 1) && !steps.has_announced(area, 2));
         let (_, reader) = open(&mut registry, 2, false);
-        let known = steps.records(2, reader, 1, &mut registry);
+        let known = steps.records((2, reader), 1, true, &mut registry);
         assert_eq!(known, Some(Reply::Records(Some((1, 4)))));
         steps.wait(7, 2, reader, 2);
         announce(&mut steps, &mut registry, 2, 1);

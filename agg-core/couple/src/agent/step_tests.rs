@@ -55,7 +55,7 @@ impl Written {
     }
 
     fn records(&mut self, reader: u64, told: u64) -> Reply {
-        self.scene.call(2, Request::Records(reader, told)).0
+        self.scene.call(2, Request::Records(reader, told, true)).0
     }
 }
 
@@ -123,12 +123,12 @@ fn a_reader_that_asks_again_waits_for_more_records_or_for_the_end() {
         Ok(Some((message, _))) => Some(Reply::decode(&message).unwrap()),
         _ => None,
     };
-    written.scene.agent.receive(2, Request::Records(reader, 1));
+    written.scene.agent.receive(2, Request::Records(reader, 1, true));
     assert_eq!(answer(&written), None);
     written.write(0, 0..2);
     written.announce(1, &SHORTS, Before::All);
     assert_eq!(answer(&written), Some(some(1)));
-    written.scene.agent.receive(2, Request::Records(reader, 2));
+    written.scene.agent.receive(2, Request::Records(reader, 2, true));
     assert_eq!(answer(&written), None);
     let Written { mut scene, handle, file, .. } = written;
     drop(file);
@@ -152,7 +152,7 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     let mut written = Written::new();
     let reader = written.read(false);
     assert_eq!(written.records(reader, 0), some(0));
-    written.scene.agent.receive(2, Request::Records(reader, 1));
+    written.scene.agent.receive(2, Request::Records(reader, 1, true));
     written.scene.agent.owner.life.own.registry.end(1, false);
     written.scene.agent.settle();
     let (message, _) = written.scene.ends[&2].receive(false).unwrap().unwrap();
@@ -170,6 +170,24 @@ fn a_reader_of_a_part_opens_the_same_generation_again() {
     drop(file);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
     let (Reply::Opened(reader, 1), Some(_)) = scene.call(2, open(false, true)) else { panic!() };
+    assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
+    scene.agent.receive(2, open(false, true));
+    assert!(scene.ends[&2].receive(false).is_err(), "it has read all of it");
+}
+
+#[test]
+fn a_reader_that_was_not_shown_the_end_opens_the_same_generation_again() {
+    let mut written = Written::new();
+    let reader = written.read(true);
+    assert_eq!(written.records(reader, 0), some(0));
+    let Written { mut scene, handle, file, .. } = written;
+    drop(file);
+    assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
+    let renewed = scene.call(2, Request::Records(reader, 0, false)).0;
+    assert_eq!(renewed, Reply::Records(None), "MPI_File_sync gets the bytes, and shows nothing");
+    assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
+    let (Reply::Opened(reader, 1), Some(_)) = scene.call(2, open(false, true)) else { panic!() };
+    assert_eq!(scene.call(2, Request::Records(reader, 0, true)).0, Reply::Records(None));
     assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
     scene.agent.receive(2, open(false, true));
     assert!(scene.ends[&2].receive(false).is_err(), "it has read all of it");

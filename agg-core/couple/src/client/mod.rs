@@ -270,10 +270,22 @@ impl Client {
     /// `EIO` if the writer died, or has changed the header; `EINTR` as [`open`](Self::open); the
     /// agent cannot be reached.
     pub fn records(&self, handle: u64, told: u64) -> io::Result<Option<(u64, usize)>> {
-        let request = Request::Records(handle, told);
-        match self.connections.call(&request)?.0 {
+        self.ask_for_records(&Request::Records(handle, told, true))
+    }
+
+    /// Gets the bytes of the records of an open file that other nodes have, but does not show their
+    /// number to the program.
+    ///
+    /// # Errors
+    /// As [`records`](Self::records).
+    pub fn renew_records(&self, handle: u64) -> io::Result<()> {
+        self.ask_for_records(&Request::Records(handle, 0, false)).map(drop)
+    }
+
+    fn ask_for_records(&self, request: &Request) -> io::Result<Option<(u64, usize)>> {
+        match self.connections.call(request)?.0 {
             Reply::Records(found) => Ok(found.map(|(count, width)| (count, width as usize))),
-            other => Err(failure(other, &request)),
+            other => Err(failure(other, request)),
         }
     }
 

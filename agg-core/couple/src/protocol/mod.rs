@@ -85,8 +85,9 @@ pub(crate) enum Request {
     /// The open that this connection waits for is not wanted any more. It is answered, unless that
     /// has happened; this message itself is not.
     Cancel,
-    /// [`super::Client::records`]: the handle, and one more than the number that was told last.
-    Records(u64, u64),
+    /// [`super::Client::records`] and [`super::Client::renew_records`]: the handle, one more than
+    /// the number that was told last, and whether the program gets the answer.
+    Records(u64, u64, bool),
     /// [`super::Client::announce`]: the handle, and the bytes that were written before.
     Announce(u64, Before),
     /// [`super::Client::spoil`]
@@ -136,7 +137,7 @@ impl Request {
             | Request::Renew(handle)
             | Request::Resize(handle, _)
             | Request::Announce(handle, _)
-            | Request::Records(handle, _)
+            | Request::Records(handle, ..)
             | Request::Withdraw(handle)
             | Request::Spoil(handle)
             | Request::ChildLost(handle)
@@ -217,7 +218,7 @@ variants!(Request {
     14 Check(handle, moved),
     15 Withdraw(handle),
     16 Cancel,
-    17 Records(handle, told),
+    17 Records(handle, told, shows),
     18 Announce(handle, before),
     19 Spoil(handle),
     20 Renew(handle),

@@ -80,7 +80,8 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u64>(), extents(), any::<u64>())
             .prop_map(|(handle, extents, ahead)| Request::Fetch(handle, extents, ahead)),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
-        any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
+        any::<(u64, u64, bool)>()
+            .prop_map(|(handle, told, shows)| { Request::Records(handle, told, shows) }),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {
             Request::Announce(handle, [Before::Others, Before::Variable, Before::All][before])
         }),

@@ -372,7 +372,7 @@ impl Driver for CoupledFile {
         let renewed = match &self.step {
             _ if self.writes => self.client.renew(self.handle),
             // Another rank may have told this one of records that its node does not have yet.
-            Some(_) => self.client.records(self.handle, 0).map(drop),
+            Some(_) => self.client.renew_records(self.handle),
             None => Ok(()),
         };
         let number = renewed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));

@@ -156,7 +156,8 @@ impl Stepper {
     async fn read_on(&self, open: &mut OpenFile, generation: usize, known: u64) -> (u64, bool) {
         let (name, mut told) = (&self.program.name, 0);
         loop {
-            let reply = open.ask(&self.program, |handle| Request::Records(handle, told)).await;
+            let reply =
+                open.ask(&self.program, |handle| Request::Records(handle, told, true)).await;
             let (count, is_over) = match reply {
                 Reply::Records(Some((found, _))) => {
                     let all = self.series.before(generation) + found;

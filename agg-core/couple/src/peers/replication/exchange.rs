@@ -60,10 +60,8 @@ impl Replication {
     /// A program of this node asks for the number of records.
     pub(crate) fn ask_for_records(
         &mut self,
-        link: u64,
-        process: Process,
-        handle: u64,
-        told: u64,
+        (link, process): (u64, Process),
+        (handle, told, shows): (u64, u64, bool),
     ) -> Action {
         let text = "the node that has the rest of an open file has ended (ready=step)";
         let held = match self.replicas.opens.get_more(handle, text) {
@@ -71,7 +69,10 @@ impl Replication {
             Err(reply) => return Action::Reply(link, reply),
         };
         match self.replicas.get(held.key).is_some_and(|one| one.shared.is_some()) {
-            true => Action::ask(held.key.0, link, process, Request::Records(held.theirs, told)),
+            true => {
+                let request = Request::Records(held.theirs, told, shows);
+                Action::ask(held.key.0, link, process, request)
+            }
             // It is a copy of a complete file.
             false => Action::Reply(link, Reply::Records(None)),
         }
@@ -79,7 +80,7 @@ impl Replication {
 
     /// The owner has answered that: the replica is renewed before the program gets the answer.
     pub(crate) fn hear_records(&mut self, peer: Peer, asked: Asked, reply: &Reply) -> Action {
-        if let Request::Records(theirs, _) = asked.request
+        if let Request::Records(theirs, ..) = asked.request
             && let Some(key) = self.replicas.opens.key_of(peer, theirs)
             && let Some(shared) =
                 self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut())

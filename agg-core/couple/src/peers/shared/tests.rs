@@ -56,7 +56,7 @@ pub(super) fn contents(file: &OwnedFd, offset: u64, len: u64) -> Vec<u8> {
 }
 
 fn asked() -> Asked {
-    Asked { link: 0, process: 0, request: Request::Records(1, 0) }
+    Asked { link: 0, process: 0, request: Request::Records(1, 0, true) }
 }
 
 struct Scene {
