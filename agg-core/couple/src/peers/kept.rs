@@ -128,6 +128,14 @@ impl Keeps {
         Ok((bytes, own))
     }
 
+    /// The parts of an extent that are kept in the file with this inode.
+    pub(crate) fn within_file(&self, key: Key, inode: u64, extent: Extent) -> Vec<Extent> {
+        let Some(kept) = self.0.get(&key) else { return Vec::new() };
+        let parts = kept.parts.within(extent);
+        let is_it = |file: usize| kept.files.get(file).is_some_and(|file| file.inode == inode);
+        parts.filter(|(_, file)| is_it(*file)).map(|(part, _)| part).collect()
+    }
+
     /// The files in memory with bytes of a generation, by their inodes.
     ///
     /// # Errors

@@ -175,14 +175,8 @@ impl Shared {
     /// # Errors
     /// The system's.
     pub(crate) fn has_sent(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let all = Extent::new(offset, bytes.len() as u64);
-        // Others are in the memory of an earlier copy.
-        for (part, ()) in self.kept.within(all) {
-            let place = (part.offset - offset) as usize..(part.end() - offset) as usize;
-            self.twin.has(part.offset, &bytes[place])?;
-        }
-        self.kept.take(all);
-        Ok(())
+        self.kept.take(Extent::new(offset, bytes.len() as u64));
+        self.twin.has(offset, bytes)
     }
 
     /// Not all programs say any more which bytes they write.

@@ -14,10 +14,10 @@ use crate::huge::Pages;
 use crate::protocol::{Reply, bad};
 use crate::registry::series;
 use aggio_base::overlay::Overlay;
-use aggio_base::{Extent, log, log::Level};
+use aggio_base::{Extent, log, log::Level, os};
 use aggio_link::{Body, Peer, Places, Received, Span};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Bytes of a body.
 fn bytes(body: &Received) -> &[u8] {
@@ -187,12 +187,27 @@ impl Replication {
         let parts: io::Result<Option<Vec<_>>> = parts.collect();
         let parts: Option<Vec<(u64, Body)>> =
             parts?.map(|parts| parts.into_iter().flatten().collect());
-        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
-        if let (true, Some(shared)) = (for_owner && changes, shared) {
-            let mut all = parts.iter().flatten();
-            all.try_for_each(|(offset, body)| shared.has_sent(*offset, body.bytes()))?;
+        if for_owner && changes {
+            for (offset, body) in parts.iter().flatten() {
+                self.are_in_common(key, *offset, body.bytes())?;
+            }
         }
         Ok(parts)
+    }
+
+    /// The owner gets kept bytes of a replica that programs may write to.
+    fn are_in_common(&mut self, key: Key, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let memory = self.replicas.open(key, (true, false, false))?;
+        let inode = os::fstat(memory.as_raw_fd())?.st_ino;
+        let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
+        let Some(shared) = shared else { return Ok(()) };
+        // Others are in the memory of an earlier replica.
+        let sent = Extent::new(offset, bytes.len() as u64);
+        for part in self.keeps.within_file(key, inode, sent) {
+            let place = (part.offset - offset) as usize..(part.end() - offset) as usize;
+            shared.has_sent(part.offset, &bytes[place])?;
+        }
+        Ok(())
     }
 
     /// The owner of replicas has ended; `text` says so. Returns whether written bytes are lost.

@@ -132,6 +132,33 @@ fn a_request_goes_to_the_owner_behind_the_bytes_that_were_written_before_it() {
 }
 
 #[test]
+fn the_owner_gets_bytes_that_are_as_at_the_last_sync_if_it_has_had_others_since() {
+    let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
+    let place = Extent::new(100, 4);
+    let replica = all.replicas.get_mut(KEY).unwrap();
+    replica.is_written_by(7, true);
+    replica.note(&Request::Wrote(handle, vec![place]));
+    all.replicas.fill(KEY, b"sync", place.offset).unwrap();
+    all.ask_owner(asked(3, Request::Sync(handle)));
+    work(&mut all);
+    // Programs tell later what they write between two synchronisations.
+    all.replicas.fill(KEY, b"then", place.offset).unwrap();
+    let parts = all.kept_parts(KEY, &[place], true).unwrap().unwrap();
+    assert!(matches!(&parts[..], [(100, Body::Bytes(bytes))] if bytes == b"then"), "{parts:?}");
+    // A program writes that does not say which bytes: all are compared.
+    all.replicas.get_mut(KEY).unwrap().is_written_by(7, false);
+    all.replicas.fill(KEY, b"sync", place.offset).unwrap();
+    all.ask_owner(asked(3, Request::Sync(handle)));
+    let said = work(&mut all);
+    let bodies = said.iter().filter_map(|one| match one {
+        Action::Send(KEY, all) => Some(all),
+        _ => None,
+    });
+    let mut bodies = bodies.flatten().map(|(_, body)| body.bytes());
+    assert!(bodies.any(|body| body.windows(4).any(|bytes| bytes == b"sync")), "{said:?}");
+}
+
+#[test]
 fn a_generation_that_its_owner_gives_up_answers_all_programs() {
     let (mut all, handle) = replica(Away { shared: true, ..Away::default() });
     let _ = all.ask_owner(asked(3, Request::Renew(handle)));
