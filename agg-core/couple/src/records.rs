@@ -104,8 +104,8 @@ impl News {
 /// The part of a file that two nodes have in common, while its records are read and written.
 #[derive(Debug, Default)]
 pub(crate) struct Common {
-    /// The header without the number of records; empty before one was seen.
-    header: Vec<u8>,
+    /// The header that was seen last.
+    header: Header,
     records: u64,
 }
 
@@ -117,8 +117,8 @@ impl Common {
     /// The file cannot be read.
     pub(crate) fn news(&mut self, fd: RawFd) -> io::Result<(News, Option<Header>)> {
         let Some(header) = header(fd)? else { return Ok((News::ALL, None)) };
-        if header.rest != self.header {
-            *self = Self { header: header.rest.clone(), records: 0 };
+        if header.rest != self.header.rest {
+            *self = Self { header: header.clone(), records: 0 };
             return Ok((News::ALL, Some(header)));
         }
         Ok((News::behind(&header, self.records), Some(header)))
@@ -136,6 +136,12 @@ impl Common {
             self.records = there(fd, &header, self.records, all)?;
         }
         Ok(news)
+    }
+
+    /// The end of the bytes that do not change any more: those of records that are in common, and
+    /// all before these.
+    pub(crate) fn end(&self) -> u64 {
+        News::behind(&self.header, self.records).from
     }
 
     /// So many records are in common.

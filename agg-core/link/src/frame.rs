@@ -17,7 +17,7 @@ use aggio_base::checksum::{crc32c, crc32c_append};
 use std::io;
 
 /// The version of frames, introductions, and of the messages that agents send in them.
-pub const VERSION: u16 = 12;
+pub const VERSION: u16 = 13;
 
 /// Bytes of a header.
 pub const HEADER: usize = 20;

@@ -65,9 +65,8 @@ impl Owner {
             Request::Announce(handle, before) => {
                 self.gather_records(link, process, handle, before)?
             }
-            Request::Records(handle, told, shows) => {
-                self.records(link, (process, handle), told, shows)?
-            }
+            Request::Records(handle, told) => self.records(link, process, handle, told)?,
+            Request::Reach(handle, _) => self.reach(process, handle),
             Request::Withdraw(handle) => {
                 self.life.own.registry.withdraw(process, handle);
                 Reply::Done
@@ -186,22 +185,27 @@ impl Owner {
 
     /// The records that a reader may have, now or when there are more than it knows. `None` if the
     /// answer comes later.
-    fn records(
-        &mut self,
-        link: u64,
-        (process, handle): (Process, Handle),
-        told: u64,
-        shows: bool,
-    ) -> Option<Reply> {
-        if let Some(area) = self.life.own.registry.opens.get(&handle).map(|open| open.area) {
-            self.steps.count(area, &mut self.life.own.registry, &self.life.own.memory.areas);
-        }
-        let reply = self.steps.records((process, handle), told, shows, &mut self.life.own.registry);
+    fn records(&mut self, link: u64, process: Process, handle: Handle, told: u64) -> Option<Reply> {
+        self.count_records(handle);
+        let reply = self.steps.records(process, handle, told, &mut self.life.own.registry);
         if reply.is_none() {
             self.let_wait(link);
             self.steps.wait(link, process, handle, told);
         }
         reply
+    }
+
+    /// The records whose bytes a reader may have.
+    fn reach(&mut self, process: Process, handle: Handle) -> Reply {
+        self.count_records(handle);
+        self.steps.reach(process, handle, &mut self.life.own.registry)
+    }
+
+    /// Finds out how many records of an open file are there.
+    fn count_records(&mut self, handle: Handle) {
+        if let Some(area) = self.life.own.registry.opens.get(&handle).map(|open| open.area) {
+            self.steps.count(area, &mut self.life.own.registry, &self.life.own.memory.areas);
+        }
     }
 
     /// A process has synchronised an open file.

@@ -10,7 +10,7 @@ use crate::areas::Areas;
 use crate::classic::Header;
 use crate::protocol::{Before, Reply};
 use crate::records::{self, News};
-use crate::registry::{Area, Handle, Process, Registry, State};
+use crate::registry::{Area, Generation, Handle, Process, Registry, State};
 use aggio_base::log;
 use aggio_base::log::Level;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,13 @@ struct Step {
     is_spoiled: bool,
     /// Opens for reading that know the header which holds no more.
     spoiled: BTreeSet<Handle>,
+}
+
+impl Step {
+    /// The number of records that readers may have.
+    fn reply(&self) -> Reply {
+        Reply::Records(Some((self.there, self.header.width as u64)))
+    }
 }
 
 /// A reader that waits for more records.
@@ -156,43 +163,71 @@ impl Steps {
     }
 
     /// The answer to a reader that knows one record fewer than `told`; `None` if it has to wait.
-    /// `shows` tells whether its program gets the answer: if not, a file that is complete is still
-    /// one of which the program knows a part.
     pub(super) fn records(
         &self,
-        (process, handle): (Process, Handle),
+        process: Process,
+        handle: Handle,
         told: u64,
-        shows: bool,
         registry: &mut Registry,
     ) -> Option<Reply> {
+        let area = match self.read_by(process, handle, registry) {
+            Ok(area) => area,
+            Err(reply) => return Some(reply),
+        };
+        let generation = registry.files.generations.get(&area)?;
+        let name = registry.files.names.get(&generation.path);
+        let now = name.is_some_and(|name| name.options.records_now);
+        let is_written = generation.state == State::Writing;
+        match self.steps.get(&area).filter(|_| is_written && !is_own(generation, process, registry))
+        {
+            None => {
+                registry.opens.has_all_records(handle);
+                Some(Reply::Records(None))
+            }
+            Some(step) if now || step.there >= told => Some(step.reply()),
+            Some(_) => None,
+        }
+    }
+
+    /// The answer to a reader that needs the bytes of records, of which another process of its
+    /// program may have been told: it is not told by this that it has all.
+    pub(super) fn reach(&self, process: Process, handle: Handle, registry: &mut Registry) -> Reply {
+        let area = match self.read_by(process, handle, registry) {
+            Ok(area) => area,
+            Err(reply) => return reply,
+        };
+        let generation = registry.files.generations.get(&area);
+        let Some(generation) = generation.filter(|one| one.state == State::Writing) else {
+            return Reply::Whole;
+        };
+        let step = self.steps.get(&area).filter(|_| !is_own(generation, process, registry));
+        step.map_or(Reply::Records(None), Step::reply)
+    }
+
+    /// The generation that a process reads.
+    ///
+    /// # Errors
+    /// The answer for the process, if it cannot get more of that.
+    fn read_by(
+        &self,
+        process: Process,
+        handle: Handle,
+        registry: &mut Registry,
+    ) -> Result<Area, Reply> {
         let open = registry.opens.get(&handle).filter(|open| open.process == process);
-        let Some(open) = open.copied() else { return Some(lost(registry, process, handle)) };
+        let Some(open) = open.copied() else { return Err(lost(registry, process, handle)) };
         let Some(generation) = registry.files.generations.get(&open.area) else {
             registry.files.names.has_told_of_death(process, open.area);
             let text = "the writer of an open file died before it was complete (ready=step)";
-            return Some(Reply::Failed(libc::EIO, text.into()));
+            return Err(Reply::Failed(libc::EIO, text.into()));
         };
         let step = self.steps.get(&open.area);
         if step.is_some_and(|step| step.spoiled.contains(&handle)) {
             let path = String::from_utf8_lossy(&generation.path);
             let text = "its writer has changed the header that this reader knows (ready=step)";
-            return Some(Reply::Failed(libc::EIO, format!("{path}: {text}")));
+            return Err(Reply::Failed(libc::EIO, format!("{path}: {text}")));
         }
-        let is_own = generation.writers.jobs.contains(&registry.processes.get(&process)?.job);
-        let name = registry.files.names.get(&generation.path);
-        let now = name.is_some_and(|name| name.options.records_now);
-        match step.filter(|_| generation.state == State::Writing && !is_own) {
-            None => {
-                if shows {
-                    registry.opens.has_all_records(handle);
-                }
-                Some(Reply::Records(None))
-            }
-            Some(step) if now || step.there >= told => {
-                Some(Reply::Records(Some((step.there, step.header.width as u64))))
-            }
-            Some(_) => None,
-        }
+        Ok(open.area)
     }
 
     /// Lets a reader wait for more records.
@@ -204,7 +239,7 @@ impl Steps {
     pub(super) fn answers(&mut self, registry: &mut Registry) -> Vec<(u64, Reply)> {
         let mut answers = Vec::new();
         for waits in std::mem::take(&mut self.waits) {
-            match self.records((waits.process, waits.handle), waits.told, true, registry) {
+            match self.records(waits.process, waits.handle, waits.told, registry) {
                 Some(reply) => answers.push((waits.link, reply)),
                 None => self.waits.push(waits),
             }
@@ -236,6 +271,12 @@ impl Steps {
         let due = self.waits.iter_mut().filter_map(|one| one.since.is_due(now).then_some(&*one));
         due.filter_map(|waits| Some((waits.link, waits.describe(registry)?))).collect()
     }
+}
+
+/// Whether the program of a process writes a generation.
+fn is_own(generation: &Generation, process: Process, registry: &Registry) -> bool {
+    let job = registry.processes.get(&process).map(|process| process.job);
+    job.is_some_and(|job| generation.writers.jobs.contains(&job))
 }
 
 fn header(area: Area, areas: &Areas) -> io::Result<Option<Header>> {
@@ -273,7 +314,7 @@ mod tests {
             let label = format!("p{process}");
             registry.join(process, Who { job: process, ranks: 1, family: process, label });
         }
-        let (area, _) = open(&mut registry, 1, true);
+        let (area, writer) = open(&mut registry, 1, true);
         areas.make(area, 0o600, None).unwrap();
         let file = File::from(areas.open(area, true, true, false).unwrap());
         let mut steps = Steps::default();
@@ -286,8 +327,12 @@ mod tests {
         announce(&mut steps, &mut registry, 1, 2);
         assert!(steps.has_announced(area, 1) && !steps.has_announced(area, 2));
         let (_, reader) = open(&mut registry, 2, false);
-        let known = steps.records((2, reader), 1, true, &mut registry);
+        let known = steps.records(2, reader, 1, &mut registry);
         assert_eq!(known, Some(Reply::Records(Some((1, 4)))));
+        assert_eq!(steps.reach(2, reader, &mut registry), Reply::Records(Some((1, 4))));
+        assert_eq!(steps.reach(1, writer, &mut registry), Reply::Records(None), "it is its own");
+        let lost = matches!(steps.reach(1, reader, &mut registry), Reply::Failed(..));
+        assert!(lost, "it is another's");
         steps.wait(7, 2, reader, 2);
         announce(&mut steps, &mut registry, 2, 1);
         assert_eq!(steps.answers(&mut registry), [], "a variable of the record is missing");
@@ -298,5 +343,12 @@ mod tests {
         assert!(steps.cancel(8) && !steps.cancel(8));
         steps.wait(9, 2, reader, 3);
         assert_eq!(steps.forget(2), [9]);
+        // It has the bytes of all records, but was not told so.
+        registry.close(1, writer, 0, false);
+        registry.commit(area, true);
+        assert_eq!(steps.reach(2, reader, &mut registry), Reply::Whole);
+        assert!(registry.opens.get(&reader).unwrap().is_part);
+        assert_eq!(steps.records(2, reader, 3, &mut registry), Some(Reply::Records(None)));
+        assert!(!registry.opens.get(&reader).unwrap().is_part);
     }
 }

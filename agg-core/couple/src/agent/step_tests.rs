@@ -55,7 +55,11 @@ impl Written {
     }
 
     fn records(&mut self, reader: u64, told: u64) -> Reply {
-        self.scene.call(2, Request::Records(reader, told, true)).0
+        self.scene.call(2, Request::Records(reader, told)).0
+    }
+
+    fn reach(&mut self, reader: u64) -> Reply {
+        self.scene.call(2, Request::Reach(reader, u64::MAX)).0
     }
 }
 
@@ -95,6 +99,7 @@ fn records_are_told_that_are_announced_and_there() {
     assert_eq!(written.records(reader, 0), some(1), "nor is all of it");
     written.write(1, 1..2);
     assert_eq!(written.records(reader, 0), some(3));
+    assert_eq!(written.reach(reader), some(3));
 }
 
 #[test]
@@ -123,12 +128,12 @@ fn a_reader_that_asks_again_waits_for_more_records_or_for_the_end() {
         Ok(Some((message, _))) => Some(Reply::decode(&message).unwrap()),
         _ => None,
     };
-    written.scene.agent.receive(2, Request::Records(reader, 1, true));
+    written.scene.agent.receive(2, Request::Records(reader, 1));
     assert_eq!(answer(&written), None);
     written.write(0, 0..2);
     written.announce(1, &SHORTS, Before::All);
     assert_eq!(answer(&written), Some(some(1)));
-    written.scene.agent.receive(2, Request::Records(reader, 2, true));
+    written.scene.agent.receive(2, Request::Records(reader, 2));
     assert_eq!(answer(&written), None);
     let Written { mut scene, handle, file, .. } = written;
     drop(file);
@@ -145,6 +150,7 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     written.announce(1, &[2048], Before::All);
     let Reply::Failed(libc::EIO, text) = written.records(reader, 0) else { panic!() };
     assert!(text.contains("changed the header"), "{text}");
+    assert!(matches!(written.reach(reader), Reply::Failed(libc::EIO, _)));
     assert!(written.scene.call(2, Request::Close(reader, 0)).0 == Reply::Done);
     written.scene.agent.receive(2, open(false, true));
     assert!(written.scene.ends[&2].receive(false).is_err(), "it waits for the whole file");
@@ -152,11 +158,12 @@ fn a_reader_whose_header_changed_or_whose_writer_died_gets_an_error() {
     let mut written = Written::new();
     let reader = written.read(false);
     assert_eq!(written.records(reader, 0), some(0));
-    written.scene.agent.receive(2, Request::Records(reader, 1, true));
+    written.scene.agent.receive(2, Request::Records(reader, 1));
     written.scene.agent.owner.life.own.registry.end(1, false);
     written.scene.agent.settle();
     let (message, _) = written.scene.ends[&2].receive(false).unwrap().unwrap();
     assert!(matches!(Reply::decode(&message).unwrap(), Reply::Failed(libc::EIO, _)));
+    assert!(matches!(written.reach(reader), Reply::Failed(libc::EIO, _)));
 }
 
 #[test]
@@ -183,11 +190,11 @@ fn a_reader_that_was_not_shown_the_end_opens_the_same_generation_again() {
     let Written { mut scene, handle, file, .. } = written;
     drop(file);
     assert_eq!(scene.call(1, Request::Close(handle, 0)).0, Reply::Done);
-    let renewed = scene.call(2, Request::Records(reader, 0, false)).0;
-    assert_eq!(renewed, Reply::Records(None), "MPI_File_sync gets the bytes, and shows nothing");
+    let renewed = scene.call(2, Request::Reach(reader, u64::MAX)).0;
+    assert_eq!(renewed, Reply::Whole, "MPI_File_sync gets the bytes, and shows nothing");
     assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
     let (Reply::Opened(reader, 1), Some(_)) = scene.call(2, open(false, true)) else { panic!() };
-    assert_eq!(scene.call(2, Request::Records(reader, 0, true)).0, Reply::Records(None));
+    assert_eq!(scene.call(2, Request::Records(reader, 0)).0, Reply::Records(None));
     assert_eq!(scene.call(2, Request::Close(reader, 1 << 20)).0, Reply::Done);
     scene.agent.receive(2, open(false, true));
     assert!(scene.ends[&2].receive(false).is_err(), "it has read all of it");

@@ -6,6 +6,7 @@ mod identity;
 mod name;
 mod parts;
 mod patience;
+mod records;
 mod rename;
 mod spawn;
 mod start;
@@ -13,7 +14,7 @@ mod types;
 mod view;
 mod visit;
 
-use crate::protocol::{Before, Reply, Request};
+use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
 use aggio_base::Extent;
 use aggio_base::os;
@@ -244,49 +245,6 @@ impl Client {
     /// As [`check`](Self::check).
     pub fn resize(&self, handle: u64, size: u64) -> io::Result<()> {
         self.order(&Request::Resize(handle, size))
-    }
-
-    /// Says that the number of records of an open netCDF file was written, for `ready=step`.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub fn announce(&self, handle: u64, before: Before) -> io::Result<()> {
-        self.order(&Request::Announce(handle, before))
-    }
-
-    /// Whether the rule of a name lets readers have records of a file that is being written: then
-    /// [`announce`](Self::announce) is to be called after each write to the number of records, and
-    /// [`records`](Self::records) before each read of it.
-    pub fn is_step(&self, path: &Path) -> bool {
-        self.options(path.as_os_str().as_bytes()).is_some_and(|options| options.at_step)
-    }
-
-    /// Returns the number of records of an open file that may be read, and the width of that number
-    /// in the file in bytes; `None` if all of the file may be read. Readers must see this number
-    /// instead of the one in the file. Waits, if the rule says so, until there are at least `told`
-    /// records, one more than this open was told last.
-    ///
-    /// # Errors
-    /// `EIO` if the writer died, or has changed the header; `EINTR` as [`open`](Self::open); the
-    /// agent cannot be reached.
-    pub fn records(&self, handle: u64, told: u64) -> io::Result<Option<(u64, usize)>> {
-        self.ask_for_records(&Request::Records(handle, told, true))
-    }
-
-    /// Gets the bytes of the records of an open file that other nodes have, but does not show their
-    /// number to the program.
-    ///
-    /// # Errors
-    /// As [`records`](Self::records).
-    pub fn renew_records(&self, handle: u64) -> io::Result<()> {
-        self.ask_for_records(&Request::Records(handle, 0, false)).map(drop)
-    }
-
-    fn ask_for_records(&self, request: &Request) -> io::Result<Option<(u64, usize)>> {
-        match self.connections.call(request)?.0 {
-            Reply::Records(found) => Ok(found.map(|(count, width)| (count, width as usize))),
-            other => Err(failure(other, request)),
-        }
     }
 
     /// Sets the size of the file of this name, as `truncate`.

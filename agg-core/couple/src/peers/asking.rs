@@ -56,8 +56,8 @@ impl Peers {
                 self.close(Asked { link, process, request }, handle, moved)
             }
             Request::Withdraw(_) | Request::Spoil(_) => self.end(Asked { link, process, request }),
-            Request::Records(handle, told, shows) => {
-                vec![all.ask_for_records((link, process), (handle, told, shows))]
+            request @ (Request::Records(..) | Request::Reach(..)) => {
+                vec![all.ask_for_records(Asked { link, process, request })]
             }
             Request::Fetch(handle, extents, ahead) => all.fetch_for(link, handle, extents, ahead),
             request => all.ask_owner(Asked { link, process, request }),

@@ -223,7 +223,7 @@ impl Peers {
                 let generation = *generation;
                 vec![Action::Open(Opened { link, process, handle, generation, file: None })]
             }
-            (Reply::Records(_), None) => {
+            (Reply::Records(_) | Reply::Whole, None) => {
                 let asked = Asked { link, process, request };
                 vec![self.replication.hear_records(peer, asked, reply)]
             }

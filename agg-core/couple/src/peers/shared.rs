@@ -121,6 +121,8 @@ pub(crate) struct Shared {
     reported: Overlay<()>,
     tasks: VecDeque<Task>,
     now: Option<Work>,
+    /// The owner's file is complete, and all its bytes are here.
+    is_whole: bool,
     /// The copy is to get the size of the owner's file when the bytes of a renewal have come.
     grows: bool,
 }
@@ -231,9 +233,18 @@ impl Shared {
         }
     }
 
-    /// So many records are there, on both sides.
-    pub(crate) fn has_records(&mut self, records: u64) {
-        self.common.has(records);
+    /// The bytes are here that belong to an answer of the owner about records.
+    pub(crate) fn has_records(&mut self, answer: &Reply) {
+        match answer {
+            Reply::Records(Some((records, _))) => self.common.has(*records),
+            Reply::Whole => self.is_whole = true,
+            _ => {}
+        }
+    }
+
+    /// The end of the bytes that readers have, and that do not change any more.
+    pub(crate) fn end(&self) -> u64 {
+        if self.is_whole { u64::MAX } else { self.common.end() }
     }
 
     /// A program has changed the size of the copy.

@@ -20,7 +20,7 @@ pub(crate) use socket::{Packet, Packets, address, pair};
 pub(crate) const MOST: usize = 32 << 10;
 
 /// Begins every message: a mark, and the version of the protocol.
-const BEGINNING: [u8; 4] = *b"AGC\x0d";
+const BEGINNING: [u8; 4] = *b"AGC\x0e";
 
 /// A message from a program to its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,9 +85,8 @@ pub(crate) enum Request {
     /// The open that this connection waits for is not wanted any more. It is answered, unless that
     /// has happened; this message itself is not.
     Cancel,
-    /// [`super::Client::records`] and [`super::Client::renew_records`]: the handle, one more than
-    /// the number that was told last, and whether the program gets the answer.
-    Records(u64, u64, bool),
+    /// [`super::Client::records`]: the handle, and one more than the number that was told last.
+    Records(u64, u64),
     /// [`super::Client::announce`]: the handle, and the bytes that were written before.
     Announce(u64, Before),
     /// [`super::Client::spoil`]
@@ -102,6 +101,8 @@ pub(crate) enum Request {
     Wrote(u64, Vec<Extent>),
     /// [`super::Client::fetch`]: the handle, which bytes, and how many behind them.
     Fetch(u64, Vec<Extent>, u64),
+    /// [`super::Client::reach`]: the handle, and the end of the bytes.
+    Reach(u64, u64),
 }
 
 /// The parts of a netCDF file that were written before the number of its records.
@@ -137,12 +138,13 @@ impl Request {
             | Request::Renew(handle)
             | Request::Resize(handle, _)
             | Request::Announce(handle, _)
-            | Request::Records(handle, ..)
+            | Request::Records(handle, _)
             | Request::Withdraw(handle)
             | Request::Spoil(handle)
             | Request::ChildLost(handle)
             | Request::Wrote(handle, _)
-            | Request::Fetch(handle, ..) => Some(*handle),
+            | Request::Fetch(handle, ..)
+            | Request::Reach(handle, _) => Some(*handle),
             _ => None,
         }
     }
@@ -218,7 +220,7 @@ variants!(Request {
     14 Check(handle, moved),
     15 Withdraw(handle),
     16 Cancel,
-    17 Records(handle, told, shows),
+    17 Records(handle, told),
     18 Announce(handle, before),
     19 Spoil(handle),
     20 Renew(handle),
@@ -226,6 +228,7 @@ variants!(Request {
     22 ChildLost(handle),
     23 Fetch(handle, extents, ahead),
     24 Wrote(handle, extents),
+    25 Reach(handle, end),
 });
 
 /// A message with its beginning.

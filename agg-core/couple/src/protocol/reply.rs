@@ -29,6 +29,8 @@ pub(crate) enum Reply {
     Records(Option<(u64, u64)>),
     /// All bytes of the file are there.
     Whole,
+    /// The bytes before this one are there, and those behind may be.
+    Until(u64),
 }
 
 impl From<&io::Error> for Reply {
@@ -75,4 +77,5 @@ variants!(Reply {
     7 Text(part, total),
     8 Records(found),
     9 Whole,
+    10 Until(end),
 });

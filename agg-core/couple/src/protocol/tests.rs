@@ -80,8 +80,8 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u64>(), extents(), any::<u64>())
             .prop_map(|(handle, extents, ahead)| Request::Fetch(handle, extents, ahead)),
         (any::<u64>(), any::<u64>()).prop_map(|(handle, size)| Request::Resize(handle, size)),
-        any::<(u64, u64, bool)>()
-            .prop_map(|(handle, told, shows)| { Request::Records(handle, told, shows) }),
+        any::<(u64, u64)>().prop_map(|(handle, told)| Request::Records(handle, told)),
+        any::<(u64, u64)>().prop_map(|(handle, end)| Request::Reach(handle, end)),
         (any::<u64>(), 0..3usize).prop_map(|(handle, before)| {
             Request::Announce(handle, [Before::Others, Before::Variable, Before::All][before])
         }),
@@ -106,6 +106,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         (proptest::collection::vec(path(), 0..5), any::<bool>())
             .prop_map(|(names, more)| Reply::Names(names, more)),
         (path(), any::<u64>()).prop_map(|(part, total)| Reply::Text(part, total)),
+        any::<u64>().prop_map(Reply::Until),
     ]
 }
 

@@ -111,14 +111,31 @@ impl CoupledFile {
     /// if a read of `len` bytes from `offset` on covers the number.
     fn records(&self, offset: u64, len: u64) -> io::Result<Option<(u64, usize)>> {
         self.check_fresh()?;
+        if !covers_number(offset, len) {
+            self.before_read(once(Extent::new(offset, len)))?;
+            return Ok(None);
+        }
         self.wait_for([Extent::new(offset, len)])?;
-        let step = self.step.as_ref().filter(|_| !self.writes && covers_number(offset, len));
-        let Some(step) = step else { return Ok(None) };
+        let Some(step) = self.step.as_ref().filter(|_| !self.writes) else { return Ok(None) };
         let records = self.client.records(self.handle, step.told.load(Ordering::Relaxed))?;
-        if let Some((count, _)) = records {
-            step.told.store(count + 1, Ordering::Relaxed);
+        match records {
+            Some((count, _)) => step.told.store(count + 1, Ordering::Relaxed),
+            None => step.there.store(u64::MAX, Ordering::Relaxed),
         }
         Ok(records)
+    }
+
+    /// Waits until the bytes that other nodes send have arrived, and those of records of which
+    /// another rank may have told the program.
+    fn before_read(&self, extents: impl Iterator<Item = Extent> + Clone) -> io::Result<()> {
+        self.wait_for(extents.clone())?;
+        let Some(step) = self.step.as_ref().filter(|_| !self.writes) else { return Ok(()) };
+        let end = extents.filter(|one| !one.is_empty()).map(|one| one.end()).max().unwrap_or(0);
+        if end > step.there.load(Ordering::Relaxed) {
+            let there = self.client.reach(self.handle, end)?;
+            step.there.store(there, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Waits until the bytes that other nodes send have arrived.
@@ -260,7 +277,7 @@ impl Driver for CoupledFile {
             return false;
         }
         let is_there = match access {
-            InPlace::Load => self.wait_for([extent]),
+            InPlace::Load => self.before_read(once(extent)),
             InPlace::Store(pieces) => self.before_write(pieces.iter().copied()),
         };
         let copied = is_there.is_ok() && self.inner.in_place(extent, access, copy);
@@ -321,7 +338,7 @@ impl Driver for CoupledFile {
         counters: &Counters,
     ) -> Outcome {
         let extents = || view.extents(pos, memory.len());
-        if let Err(error) = self.check_fresh().and_then(|()| self.wait_for(extents())) {
+        if let Err(error) = self.check_fresh().and_then(|()| self.before_read(extents())) {
             return Outcome { bytes: 0, result: Err(Error::os("read", &error)) };
         }
         match self.step {
@@ -371,8 +388,9 @@ impl Driver for CoupledFile {
         self.parts.forget(&self.client, self.handle);
         let renewed = match &self.step {
             _ if self.writes => self.client.renew(self.handle),
-            // Another rank may have told this one of records that its node does not have yet.
-            Some(_) => self.client.renew_records(self.handle),
+            Some(step) => self.client.reach(self.handle, u64::MAX).map(|there| {
+                step.there.store(there, Ordering::Relaxed);
+            }),
             None => Ok(()),
         };
         let number = renewed.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));

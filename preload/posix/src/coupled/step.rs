@@ -46,14 +46,18 @@ pub(super) fn showing(open: &'static OpenCoupled, fd: c_int, transfer: &Transfer
     let mut shown = None;
     if open.is_step() && !open.writes() {
         let start = at.unwrap_or_else(|| parts::position(fd));
-        if let Some(start) = u64::try_from(start).ok().filter(|start| covers_number(*start, len)) {
-            let errno = errno::Keep::new();
-            let records = told(open, |client, open| client.records(open.handle(), open.told()));
-            drop(errno);
-            match records {
-                Ok(records) => shown = records.map(|records| (start, records)),
-                Err(error) => return errno::fail(error),
+        let errno = errno::Keep::new();
+        let records = match u64::try_from(start) {
+            Ok(start) if covers_number(start, len) => {
+                records(open).map(|found| found.map(|found| (start, found)))
             }
+            Ok(start) if len > 0 => reach(open, start.saturating_add(len)).map(|()| None),
+            _ => Ok(None),
+        };
+        drop(errno);
+        match records {
+            Ok(records) => shown = records,
+            Err(error) => return errno::fail(error),
         }
     }
     let done = transfer.read(fd, None);
@@ -69,6 +73,25 @@ pub(super) fn showing(open: &'static OpenCoupled, fd: c_int, transfer: &Transfer
         }
     }
     done
+}
+
+/// Returns the number of records that the program sees next, and the width of that number in bytes;
+/// `None` if it sees all of the file.
+fn records(open: &OpenCoupled) -> Result<Option<(u64, usize)>, c_int> {
+    let records = told(open, |client, open| client.records(open.handle(), open.told()))?;
+    if records.is_none() {
+        open.set_there(u64::MAX);
+    }
+    Ok(records)
+}
+
+/// Lets the bytes before `end` be on this node: another process may have told this one of records
+/// that did not come here.
+fn reach(open: &OpenCoupled, end: u64) -> Result<(), c_int> {
+    if end > open.there() {
+        open.set_there(told(open, |client, open| client.reach(open.handle(), end))?);
+    }
+    Ok(())
 }
 
 /// # Safety

@@ -3,7 +3,7 @@
 use super::listing::Listings;
 use super::missing::Missing;
 use crate::descriptors::{self, Kind, Object};
-use aggio_couple::Client;
+use aggio_couple::{Client, is_away};
 use libc::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -65,6 +65,8 @@ pub struct OpenCoupled {
     ahead: AtomicBool,
     /// One more than the number of records that the program has seen last.
     told: AtomicU64,
+    /// The end of the bytes of a file with records that are on this node and change no more.
+    there: AtomicU64,
     /// Bytes that may be on other nodes only.
     pub(super) missing: Missing,
 }
@@ -96,6 +98,7 @@ impl OpenCoupled {
             step: AtomicBool::new(false),
             ahead: AtomicBool::new(false),
             told: AtomicU64::new(0),
+            there: AtomicU64::new(0),
             missing: Missing::new(),
         }
     }
@@ -136,6 +139,14 @@ impl OpenCoupled {
 
     pub(super) fn set_told(&self, told: u64) {
         self.told.store(told, Relaxed);
+    }
+
+    pub(super) fn there(&self) -> u64 {
+        self.there.load(Relaxed)
+    }
+
+    pub(super) fn set_there(&self, there: u64) {
+        self.there.store(there, Relaxed);
     }
 
     /// Adds `bytes` to the number of bytes that the program has read.
@@ -183,6 +194,7 @@ pub(super) fn add(fd: c_int, handle: u64, writes: bool) -> Option<&'static OpenC
     open.step.store(false, Relaxed);
     open.ahead.store(false, Relaxed);
     open.told.store(0, Relaxed);
+    open.there.store(if is_away(handle) { 0 } else { u64::MAX }, Relaxed);
     open.missing.nothing();
     let is_known = descriptors::put(fd, open);
     // The claim ends.

@@ -37,6 +37,8 @@ pub(super) struct OpenFile {
     whole: bool,
     /// Units that are known to be here.
     known: BTreeSet<u64>,
+    /// The end of the bytes of a file with records that are here.
+    there: u64,
     had_bytes: bool,
     wrote: bool,
     /// Extents that were written and not told, if the agent needs them.
@@ -66,8 +68,20 @@ impl OpenFile {
         let written = (mpi && write && handle >= AWAY).then(Overlay::default);
         let known = BTreeSet::new();
         let (whole, wrote, moved) = (!parts, false, 0);
-        let mut open =
-            Self { file, handle, generation, mpi, whole, known, had_bytes, wrote, written, moved };
+        let there = if handle < AWAY { u64::MAX } else { 0 };
+        let mut open = Self {
+            file,
+            handle,
+            generation,
+            mpi,
+            whole,
+            known,
+            there,
+            had_bytes,
+            wrote,
+            written,
+            moved,
+        };
         if parts && !mpi {
             open.fetch(program, Vec::new()).await?;
         }
@@ -199,6 +213,17 @@ impl OpenFile {
             (self.whole, self.known) = (false, BTreeSet::new());
         }
         program.order(Request::Renew(self.handle)).await
+    }
+
+    /// Lets the bytes before `end` of a file with records be here.
+    pub(super) async fn reach(&mut self, program: &Program, end: u64) {
+        if self.there < end {
+            self.there = match self.ask(program, |handle| Request::Reach(handle, end)).await {
+                Reply::Until(there) => there,
+                Reply::Whole => u64::MAX,
+                other => panic!("{}: {other:?}", program.name),
+            };
+        }
     }
 
     /// Asks the agent about this open.

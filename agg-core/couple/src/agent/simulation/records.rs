@@ -54,6 +54,16 @@ impl Series {
     }
 }
 
+/// What a rank of a reader tells another one, which does not ask for the number of records.
+#[derive(Default)]
+struct Told {
+    /// The generation that the first rank has open, and the other one; 0 for none.
+    open: [Cell<u64>; 2],
+    /// Records that the other rank is to read.
+    records: Cell<u64>,
+    is_over: Cell<bool>,
+}
+
 /// A program of the series, and whether it uses MPI-IO.
 struct Stepper {
     program: Program,
@@ -61,6 +71,8 @@ struct Stepper {
     mpi: bool,
     /// A reader comes when so many records of all generations have begun.
     late: u64,
+    /// For a reader with another rank.
+    told: Option<Rc<Told>>,
 }
 
 impl Stepper {
@@ -121,15 +133,49 @@ impl Stepper {
             }
             let (name, number) = (&self.program.name, open.generation);
             assert_eq!(number, next as u64 + 1, "{name}: its generation");
+            self.tell_open(number).await;
             let is_over;
             (known, is_over) = self.read_on(&mut open, next, known).await;
             if is_over {
                 (next, known) = (next + 1, 0);
                 self.finish(next).await;
             }
+            self.tell_open(0).await;
             open.close(&self.program).await.unwrap();
         }
+        self.told.iter().for_each(|told| told.is_over.set(true));
         self.program.order(Request::Goodbye).await.unwrap();
+    }
+
+    /// Lets the other rank open a generation, or close it.
+    async fn tell_open(&self, generation: u64) {
+        let Some(told) = &self.told else { return };
+        told.open[0].set(generation);
+        self.program.does("lets the other rank open or close the file");
+        self.program.until(|| told.open[1].get() == generation).await;
+    }
+
+    /// The other rank of a reader: reads the records that the first one tells it.
+    async fn follow(self, told: Rc<Told>) {
+        let (how, [first, own]) = (self.series.how(self.mpi, false), &told.open);
+        loop {
+            self.program.does("waits for the first rank");
+            self.program.until(|| told.is_over.get() || first.get() > 0).await;
+            if told.is_over.get() {
+                return self.program.order(Request::Goodbye).await.unwrap();
+            }
+            let mut open = OpenFile::open(&self.program, &how).await.unwrap();
+            assert_eq!(open.generation, first.get(), "{}: its generation", self.program.name);
+            own.set(open.generation);
+            while first.get() > 0 {
+                self.program.until(|| first.get() == 0 || told.records.get() > 0).await;
+                let (records, generation) = (told.records.get(), open.generation as usize - 1);
+                self.check(&mut open, generation, records).await;
+                told.records.set(0);
+            }
+            open.close(&self.program).await.unwrap();
+            own.set(0);
+        }
     }
 
     /// The generation that a reader gets first: others may be done with those before it.
@@ -156,8 +202,7 @@ impl Stepper {
     async fn read_on(&self, open: &mut OpenFile, generation: usize, known: u64) -> (u64, bool) {
         let (name, mut told) = (&self.program.name, 0);
         loop {
-            let reply =
-                open.ask(&self.program, |handle| Request::Records(handle, told, true)).await;
+            let reply = open.ask(&self.program, |handle| Request::Records(handle, told)).await;
             let (count, is_over) = match reply {
                 Reply::Records(Some((found, _))) => {
                     let all = self.series.before(generation) + found;
@@ -170,7 +215,12 @@ impl Stepper {
                 Reply::Records(None) => (self.series.records[generation], true),
                 other => panic!("{name}: {other:?}"),
             };
+            self.told.iter().for_each(|told| told.records.set(count));
             self.check(open, generation, count).await;
+            if let Some(told) = &self.told {
+                self.program.does("waits for the other rank");
+                self.program.until(|| told.records.get() == 0).await;
+            }
             if is_over {
                 let header = self.series.header(count);
                 let found = open.read(&self.program, 0, header.len() as u64).await.unwrap();
@@ -191,6 +241,7 @@ impl Stepper {
         for record in 0..count {
             for variable in 0..self.series.variables {
                 let (at, bytes) = self.series.slot(generation, record, variable);
+                open.reach(&self.program, at + PAGE).await;
                 let found = open.read(&self.program, at, PAGE).await.unwrap();
                 let name = &self.program.name;
                 assert!(found == bytes, "{name}: record {record} of generation {generation}");
@@ -221,8 +272,17 @@ pub(super) fn begin(chance: &Chance, world: &mut World, path: PathBuf) {
         let late = if chance.once_in(3) { chance.of(0..all + 1) as u64 } else { 0 };
         let name = format!("step {number} on {node}{}", if mpi { ", MPI" } else { "" });
         let job = format!("step {number}");
-        world.enter(node, (&job, 1, name), |program| async move {
-            let stepper = Stepper { program, series, mpi, late };
+        let told = (!writes && chance.once_in(2)).then(Rc::<Told>::default);
+        let ranks = 1 + u32::from(told.is_some());
+        if let Some(told) = told.clone() {
+            let (node, series) = (chance.of(0..world.agents.len()), series.clone());
+            let name = format!("{name}, its other rank on {node}");
+            world.enter(node, (&job, ranks, name), |program| async move {
+                Stepper { program, series, mpi, late, told: None }.follow(told).await;
+            });
+        }
+        world.enter(node, (&job, ranks, name), |program| async move {
+            let stepper = Stepper { program, series, mpi, late, told };
             if writes { stepper.write().await } else { stepper.read().await }
         });
     }

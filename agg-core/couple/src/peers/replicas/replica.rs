@@ -191,12 +191,14 @@ impl Replica {
             Wants::Open(ticket) => Action::HandOver(ticket),
             Wants::Again(asked) => Action::Ask(key.0, asked),
             Wants::Answer(asked, reply) => {
-                if let (Some(shared), Reply::Records(Some((records, _)))) =
-                    (&mut self.shared, &reply)
-                {
-                    shared.has_records(*records);
+                self.shared.iter_mut().for_each(|shared| shared.has_records(&reply));
+                let end = self.shared.as_ref().map_or(u64::MAX, Shared::end);
+                match (asked.request, reply) {
+                    (Request::Reach(..), Reply::Records(Some(_)) | Reply::Whole) => {
+                        Action::Reply(asked.link, Reply::Until(end))
+                    }
+                    (_, reply) => Action::Reply(asked.link, reply),
                 }
-                Action::Reply(asked.link, reply)
             }
             Wants::Pieces(link) => Action::Reply(link, Reply::Done),
             Wants::All => return None,

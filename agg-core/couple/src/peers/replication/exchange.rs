@@ -3,13 +3,16 @@
 //! one opens it or looks again.
 
 use super::{Action, Body, Kept, Key, Message, Peer, Replication, data_extents, differences};
+use crate::peers::shared::Shared;
 use crate::peers::{Asked, Replica, Step, Then, Wants};
 use crate::protocol::{Reply, Request};
 use crate::records::News;
-use crate::registry::Process;
 use aggio_base::os;
 use std::io;
 use std::os::fd::AsRawFd;
+
+/// What a program is told that needs more of a file whose owner has ended.
+const ENDED: &str = "the node that has the rest of an open file has ended (ready=step)";
 
 impl Replication {
     /// Serves a request about an open file. If several nodes write it, the owner gets the written
@@ -57,30 +60,31 @@ impl Replication {
         actions
     }
 
-    /// A program of this node asks for the number of records.
-    pub(crate) fn ask_for_records(
-        &mut self,
-        (link, process): (u64, Process),
-        (handle, told, shows): (u64, u64, bool),
-    ) -> Action {
-        let text = "the node that has the rest of an open file has ended (ready=step)";
-        let held = match self.replicas.opens.get_more(handle, text) {
+    /// A program of this node asks for the number of records, or for the bytes of those of which
+    /// other programs were told.
+    pub(crate) fn ask_for_records(&mut self, asked: Asked) -> Action {
+        let Asked { link, process, request } = asked;
+        let held = match self.replicas.opens.get_more(request.handle().unwrap_or_default(), ENDED) {
             Ok(held) => held,
             Err(reply) => return Action::Reply(link, reply),
         };
-        match self.replicas.get(held.key).is_some_and(|one| one.shared.is_some()) {
-            true => {
-                let request = Request::Records(held.theirs, told, shows);
-                Action::ask(held.key.0, link, process, request)
+        let shared = self.replicas.get(held.key).and_then(|replica| replica.shared.as_ref());
+        let ask = |request| Action::ask(held.key.0, link, process, request);
+        match (request, shared.map(Shared::end)) {
+            (Request::Reach(_, end), Some(there)) if end <= there => {
+                Action::Reply(link, Reply::Until(there))
             }
+            (Request::Reach(_, end), Some(_)) => ask(Request::Reach(held.theirs, end)),
+            (Request::Records(_, told), Some(_)) => ask(Request::Records(held.theirs, told)),
             // It is a copy of a complete file.
-            false => Action::Reply(link, Reply::Records(None)),
+            (Request::Reach(..), None) => Action::Reply(link, Reply::Whole),
+            _ => Action::Reply(link, Reply::Records(None)),
         }
     }
 
     /// The owner has answered that: the replica is renewed before the program gets the answer.
     pub(crate) fn hear_records(&mut self, peer: Peer, asked: Asked, reply: &Reply) -> Action {
-        if let Request::Records(theirs, ..) = asked.request
+        if let Request::Records(theirs, _) | Request::Reach(theirs, _) = asked.request
             && let Some(key) = self.replicas.opens.key_of(peer, theirs)
             && let Some(shared) =
                 self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut())

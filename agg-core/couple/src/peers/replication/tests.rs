@@ -337,3 +337,45 @@ fn a_program_that_opens_a_copy_to_write_while_readers_renew_it_finds_the_size() 
     assert!(actions.iter().any(|one| matches!(one, Action::HandOver(8))), "{actions:?}");
     assert_eq!(size(), 5);
 }
+
+/// The owner's file of a replica has these bytes. Returns the actions that follow.
+fn renew(all: &mut Replication, bytes: &[u8]) -> Vec<Action> {
+    work(all);
+    hear(all, Message::Looked(KEY.1, bytes.len() as u64), &Received::None);
+    work(all);
+    let mut body = Differences::default();
+    body.add(0, bytes);
+    let data = Message::Data(KEY.1, 0, bytes.len() as u64);
+    hear(all, data, &Received::Bytes(body.into_body()));
+    work(all)
+}
+
+#[test]
+fn a_program_waits_for_the_bytes_of_records_that_another_node_was_told_of() {
+    let (mut all, handle) = replica(Away { shared: true, early: true, ..Away::default() });
+    let mut file = crate::classic::tests::header(1, 1, &[2048; 2], 4096);
+    file.resize(4096, 0);
+    hear(&mut all, Message::News(KEY.1), &Received::None);
+    renew(&mut all, &file);
+    let asks = |all: &mut Replication, end| match all
+        .ask_for_records(asked(3, Request::Reach(handle, end)))
+    {
+        Action::Ask(OWNER, asked) => Ok(asked),
+        Action::Reply(3, reply) => Err(reply),
+        other => panic!("{other:?}"),
+    };
+    let asked = asks(&mut all, 4097).unwrap();
+    assert_eq!(asked.request, Request::Reach(5, 4097));
+    file.resize(4096 + 8192, 7);
+    all.hear_records(OWNER, asked, &Reply::Records(Some((1, 4))));
+    let actions = renew(&mut all, &file);
+    let end = 4096 + 8192;
+    let is_it =
+        |one: &Action| matches!(one, Action::Reply(3, Reply::Until(there)) if *there == end);
+    assert!(actions.iter().any(is_it), "{actions:?}");
+    assert_eq!(asks(&mut all, end).unwrap_err(), Reply::Until(end));
+    let asked = asks(&mut all, end + 1).unwrap();
+    all.hear_records(OWNER, asked, &Reply::Whole);
+    renew(&mut all, &file);
+    assert_eq!(asks(&mut all, u64::MAX).unwrap_err(), Reply::Until(u64::MAX));
+}

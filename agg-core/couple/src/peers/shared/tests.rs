@@ -56,7 +56,7 @@ pub(super) fn contents(file: &OwnedFd, offset: u64, len: u64) -> Vec<u8> {
 }
 
 fn asked() -> Asked {
-    Asked { link: 0, process: 0, request: Request::Records(1, 0, true) }
+    Asked { link: 0, process: 0, request: Request::Records(1, 0) }
 }
 
 struct Scene {
@@ -189,7 +189,7 @@ impl Scene {
         let Some(there) = self.records() else { return };
         assert!(there >= self.sent, "{there} of {}", self.sent);
         self.renew(Wants::Answer(asked(), Reply::Records(Some((there, 4)))));
-        self.reader.0.has_records(there);
+        self.reader.0.has_records(&Reply::Records(Some((there, 4))));
         let len = there * 2 * self.slot();
         let (mine, theirs) =
             (contents(&self.reader.1, BEGIN, len), contents(&self.writer.1, BEGIN, len));

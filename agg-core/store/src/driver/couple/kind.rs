@@ -50,7 +50,8 @@ impl Coupled {
         let client = self.client.clone();
         let (moved, closed) = (AtomicU64::new(0), AtomicBool::new(false));
         let name = self.named(&how.path, true);
-        let step = name.is_some_and(|name| client.is_step(&name)).then(Step::default);
+        let step =
+            name.is_some_and(|name| client.is_step(&name)).then(|| Step::of(is_away(handle)));
         let (writes, stale) = (how.write, AtomicI32::new(0));
         let had_bytes = writes && inner.size().is_ok_and(|size| size > 0);
         let wrote = AtomicBool::new(false);

@@ -3,10 +3,21 @@
 use aggio_couple::NUMBER;
 use std::sync::atomic::AtomicU64;
 
-/// One more than the number of records that a reader received last; unused by writers.
+/// The records of a file that a reader knows; unused by writers.
 #[derive(Debug, Default)]
 pub(super) struct Step {
+    /// One more than the number of records that it received last.
     pub(super) told: AtomicU64,
+    /// The end of the bytes that are on its node and do not change any more.
+    pub(super) there: AtomicU64,
+}
+
+impl Step {
+    /// Of an open file, which may belong to another node.
+    pub(super) fn of(is_away: bool) -> Self {
+        let there = if is_away { 0 } else { u64::MAX };
+        Self { told: AtomicU64::new(0), there: AtomicU64::new(there) }
+    }
 }
 
 /// Overwrites the number of records in bytes that were read at `offset` with the visible number.
