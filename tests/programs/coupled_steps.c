@@ -1,11 +1,14 @@
 /* Writes or reads the records of a netCDF file by PnetCDF, while the other side is at work.
  *
  *   coupled_steps write FILE FORMAT RECORDS WIDTH MILLISECONDS
- *   coupled_steps read FILE RECORDS WIDTH
+ *   coupled_steps read|last FILE RECORDS WIDTH
  *
  * FORMAT is 1, 2 or 5. Each record has the variables a and b of WIDTH numbers; each rank writes a
  * part of them. The reader opens the file repeatedly until it has seen all records, checks all of
- * them each time, and prints their number when it has changed. */
+ * them each time, and prints their number when it has changed. With `last` it checks the last one,
+ * and rank 0 reads the header some time after all ranks have opened the file. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pnetcdf.h>
 #include <stdio.h>
@@ -14,6 +17,8 @@
 #include <unistd.h>
 
 static int rank, ranks;
+/* Milliseconds that each open takes longer. */
+static int late;
 
 static void check(int error, int line) {
     if (error == NC_NOERR) return;
@@ -21,6 +26,14 @@ static void check(int error, int line) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 #define OK(call) check(call, __LINE__)
+
+int MPI_File_open(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *file) {
+    int (*next)(MPI_Comm, const char *, int, MPI_Info, MPI_File *);
+    *(void **)&next = dlsym(RTLD_NEXT, "MPI_File_open");
+    int error = next(comm, name, mode, info, file);
+    usleep(1000 * late);
+    return error;
+}
 
 static int value(int variable, long record, long x) {
     return (int)(1000003 * (record + 1) + 17 * x + variable);
@@ -59,7 +72,7 @@ static void read_all(const char *file, long records, long width) {
         OK(ncmpi_open(MPI_COMM_WORLD, file, NC_NOWRITE, MPI_INFO_NULL, &id));
         OK(ncmpi_inq_dimid(id, "time", &time));
         OK(ncmpi_inq_dimlen(id, time, &there));
-        for (long record = 0; record < there; record++) {
+        for (long record = late && there ? there - 1 : 0; record < there; record++) {
             for (int index = 0; index < 2; index++) {
                 MPI_Offset start[2] = {record, first}, counts[2] = {1, count};
                 memset(values, 0, count * sizeof *values);
@@ -86,9 +99,10 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc == 7 && !strcmp(argv[1], "write"))
         write_all(argv[2], atoi(argv[3]), atol(argv[4]), atol(argv[5]), atoi(argv[6]));
-    else if (argc == 5 && !strcmp(argv[1], "read"))
+    else if (argc == 5 && (!strcmp(argv[1], "read") || !strcmp(argv[1], "last"))) {
+        late = strcmp(argv[1], "last") ? 0 : 30;
         read_all(argv[2], atol(argv[3]), atol(argv[4]));
-    else
+    } else
         return 1;
     MPI_Finalize();
     return 0;

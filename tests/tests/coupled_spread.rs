@@ -198,6 +198,71 @@ fn records_that_a_job_over_two_hosts_writes_are_read_while_it_writes_others() {
     }
 }
 
+/// Lets a reader with a rank on each of two hosts read records that a writer on a third one writes.
+/// The host of the program that is first owns the name. Returns the numbers of records that the
+/// reader saw.
+#[track_caller]
+fn followed(
+    place: &Place,
+    (mpi, program): (&Mpi, &Program),
+    words: [&[&str]; 2],
+    reads_first: bool,
+) -> String {
+    let job = |hosts, words| place.spread(mpi, hosts, program, words).spawn().expect("mpirun");
+    let (write, read) = (|| job((3, 3), words[0]), || job((1, 2), words[1]));
+    let (write, read) = if reads_first {
+        let (read, ()) = (read(), place.until_waiting(1));
+        (write(), read)
+    } else {
+        let (write, ()) = (write(), place.until_written());
+        (write, read())
+    };
+    // If the reader fails, the writer waits for it.
+    let seen = place.succeeds(&mpi.name, read);
+    place.succeeds(&seen, write);
+    place.leaves_nothing();
+    seen
+}
+
+/// Rank 0 alone asks for the number of records; the rank on another host reads them.
+fn told_records(family: Family) {
+    let Some(place) = Place::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    for mpi in installed().into_iter().filter(|mpi| mpi.family == family) {
+        let (program, file) = (compile("coupled_told.c", &mpi), place.file("a.step"));
+        for (width, reader_first) in [("7", true), ("9000", false)] {
+            let write = ["write", &file, RECORDS, width, "10"];
+            let read = ["read", &file, RECORDS, width];
+            let seen = followed(&place, (&mpi, &program), [&write, &read], reader_first);
+            let all: String = (1..=12).map(|number| format!("{number}\n")).collect();
+            assert_eq!(seen, all, "{}, reader first {reader_first}", mpi.name);
+        }
+    }
+}
+
+#[test]
+fn open_mpi_reads_records_that_a_rank_on_another_host_was_told_of() {
+    told_records(Family::OpenMpi);
+}
+
+#[test]
+fn mpich_reads_records_that_a_rank_on_another_host_was_told_of() {
+    told_records(Family::Mpich);
+}
+
+#[test]
+fn pnetcdf_reads_records_that_a_rank_on_another_host_was_told_of() {
+    let Some(place) = Place::new(Plan::new(3, 1), Path::new(AGENT)) else { return };
+    // Debian builds PnetCDF for Open MPI only.
+    for mpi in installed().into_iter().filter(|mpi| mpi.family == Family::OpenMpi) {
+        let program = compile_with("coupled_steps.c", &mpi, &["-lpnetcdf"]);
+        let file = place.file("a.step");
+        // Rank 0 reads the header later than the other rank has opened the file.
+        let write = ["write", &file, "2", "300", "7", "1"];
+        let seen = followed(&place, (&mpi, &program), [&write, &["last", &file, "300", "7"]], true);
+        assert_eq!(seen.lines().last(), Some("300"), "{seen}");
+    }
+}
+
 #[test]
 fn what_a_job_over_two_hosts_synchronises_is_seen_on_all() {
     let Some(place) = place(3) else { return };
