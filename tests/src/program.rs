@@ -1,6 +1,6 @@
 //! Compiles the programs of `tests/programs`, once for each MPI.
 
-use crate::Mpi;
+use crate::{Family, Mpi};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -119,14 +119,14 @@ pub fn compile_plain(source: &str, options: &[&str]) -> PathBuf {
     output
 }
 
-/// Whether `output` is newer than `input` and the headers beside it.
+/// Whether `output` is newer than `input` and what is compiled with it.
 fn is_newer(output: &Path, input: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let Some(built) = changed(output) else {
         return false;
     };
     let oracle = ["io", "latest", "model", "steps"].map(|name| format!("coupled_oracle_{name}.h"));
-    let headers = ["check.h", "writers.h"].map(String::from).into_iter().chain(oracle);
+    let headers = ["check.h", "writers.h", "mpich_yields.c"].map(String::from).into_iter().chain(oracle);
     let headers: Vec<PathBuf> = headers.map(|name| input.with_file_name(name)).collect();
     std::iter::once(input)
         .chain(headers.iter().map(PathBuf::as_path))
@@ -138,10 +138,12 @@ fn run_compiler(mpi: &Mpi, input: &Path, output: &Path, libraries: &[&str]) {
     // The executable appears under its name only when it is complete.
     let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
     let modules = output.parent().unwrap_or(Path::new("."));
+    let yields = (mpi.family == Family::Mpich).then(|| compile_yields(modules));
     let result = Command::new(mpi.compiler(input))
         .args(["-g", "-O1", "-o"])
         .arg(&unfinished)
         .arg(input)
+        .args(yields)
         .args(libraries)
         .args(["-lpthread", "-lm"])
         .current_dir(modules)
@@ -155,4 +157,15 @@ fn run_compiler(mpi: &Mpi, input: &Path, output: &Path, libraries: &[&str]) {
         String::from_utf8_lossy(&result.stderr)
     );
     std::fs::rename(&unfinished, output).expect("the compiler wrote its output");
+}
+
+/// Compiles what lets waiting ranks of MPICH yield their cores, into `directory`.
+fn compile_yields(directory: &Path) -> PathBuf {
+    let input = crate::repository().join("tests/programs/mpich_yields.c");
+    let output = directory.join("mpich_yields.o");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-g", "-O1", "-c", "-o"]).arg(&output).arg(&input);
+    let status = compiler.status().expect("a C compiler starts");
+    assert!(status.success(), "{} does not compile", input.display());
+    output
 }
