@@ -4,6 +4,7 @@ use crate::abi::Abi;
 use crate::arguments::Opaque;
 use crate::datarep::{self, Conversion, UserRepresentation};
 use crate::datatypes::{self, Lens};
+use crate::device::{self, Found, Staged};
 use crate::entry::Target;
 use crate::{mpi, progress, room, status};
 use agg_core::datatype::Datatype;
@@ -81,7 +82,25 @@ pub unsafe fn prepare(
     collective: bool,
     buffer: Buffer,
 ) -> Prepared {
-    convert(target, call(target, direction, position, collective, buffer), buffer)
+    let mut call = call(target, direction, position, collective, buffer);
+    match device::find(&mut call) {
+        None => convert(target, call, buffer),
+        // SAFETY: the caller's promise.
+        Some(found) => unsafe { stage(target, call, buffer, found) },
+    }
+}
+
+/// As [`convert`] for a buffer in device memory, in whose place memory of the host is used.
+///
+/// # Safety
+/// The buffer satisfies the requirements of MPI until the operation ends.
+unsafe fn stage(target: &Target, mut call: Call, mut buffer: Buffer, found: Found) -> Prepared {
+    let view = target.file.engine.view();
+    // SAFETY: the caller's promise.
+    let staged = unsafe { found.stage(&mut call, &mut buffer.address, view.representation()) };
+    let mut prepared = convert(target, call, buffer);
+    prepared.after.staged = staged;
+    prepared
 }
 
 /// The caller's arguments, and nothing more, as an engine call.
@@ -113,7 +132,7 @@ fn convert(target: &Target, mut call: Call, buffer: Buffer) -> Prepared {
             None
         }
     };
-    Prepared { call, after: After(after) }
+    Prepared { call, after: After { converted: after, staged: None } }
 }
 
 /// Performs one blocking data operation and fills `status`.
@@ -133,25 +152,41 @@ pub unsafe fn blocking(
 ) -> Result<()> {
     let engine = &target.file.engine;
     let mut call = call(target, direction, position, collective, buffer);
-    let outcome = engine.fast_path(&mut call).unwrap_or_else(|| {
-        let prepared = convert(target, call, buffer);
-        prepared.after.finish(progress::wait(engine.start(prepared.call)))
-    });
+    let all =
+        |prepared: Prepared| prepared.after.finish(progress::wait(engine.start(prepared.call)));
+    let outcome = match device::find(&mut call) {
+        None => engine.fast_path(&mut call).unwrap_or_else(|| all(convert(target, call, buffer))),
+        Some(mut found) => {
+            let piece = |call| progress::wait(engine.start(call));
+            // SAFETY: the caller's promise.
+            unsafe {
+                found
+                    .in_pieces(engine, &call, piece)
+                    .unwrap_or_else(|| all(stage(target, call, buffer, found)))
+            }
+        }
+    };
     // SAFETY: the caller's promise.
     unsafe { status::set(target.abi, status, outcome.bytes) };
     outcome.result
 }
 
-/// The work after the engine has moved the bytes: nothing, or a conversion.
-pub struct After(Option<Box<Converted>>);
+/// The work after the engine has moved the bytes: nothing, a conversion, a copy to device memory.
+pub struct After {
+    converted: Option<Box<Converted>>,
+    staged: Option<Box<Staged>>,
+}
 
 impl After {
     /// The outcome for the caller, in bytes of its memory.
-    pub fn finish(self, outcome: Outcome) -> Outcome {
-        match self.0 {
-            None => outcome,
-            Some(converted) => converted.finish(outcome),
+    pub fn finish(self, mut outcome: Outcome) -> Outcome {
+        if let Some(converted) = self.converted {
+            outcome = converted.finish(outcome);
         }
+        if let Some(staged) = self.staged {
+            outcome = staged.finish(outcome);
+        }
+        outcome
     }
 }
 

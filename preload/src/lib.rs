@@ -8,6 +8,7 @@
 //! resolve    where the real functions are         abi      constants of the MPI library
 //! handles    our files as MPI_File values         errors   engine errors as MPI error codes
 //! open ...   the functions themselves
+//! device     buffers in the memory of graphics processors
 //! sets       sets of netCDF files as one file
 //! posix      programs without MPI: `open`, `write`, `fopen`, ...
 //! ```
@@ -34,6 +35,7 @@ mod data;
 mod datarep;
 mod datatypes;
 mod delete;
+mod device;
 mod entry;
 mod errhandler;
 mod errors;

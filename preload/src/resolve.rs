@@ -84,10 +84,15 @@ fn in_mpi_library(name: &CStr) -> Option<usize> {
 
 /// The loaded object that defines `PMPI_Comm_rank`, kept open.
 fn search_loaded_objects() -> Option<*mut c_void> {
+    loaded_objects().iter().find_map(|path| definer_reached_from(path))
+}
+
+/// The paths of all loaded objects, with the zero byte at the end.
+pub fn loaded_objects() -> Vec<Vec<u8>> {
     let mut paths: Vec<Vec<u8>> = Vec::new();
     // SAFETY: the callback gets back the pointer to `paths`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(collect_path), (&raw mut paths).cast()) };
-    paths.iter().find_map(|path| definer_reached_from(path))
+    paths
 }
 
 unsafe extern "C" fn collect_path(
@@ -108,7 +113,8 @@ unsafe extern "C" fn collect_path(
 
 /// If the object at `path` or one that it needs defines MPI, a handle on the defining object.
 fn definer_reached_from(path: &[u8]) -> Option<*mut c_void> {
-    let handle = open_loaded(path.as_ptr().cast())?;
+    // SAFETY: the path ends with a zero byte.
+    let handle = unsafe { open_loaded(path.as_ptr().cast()) }?;
     // SAFETY: `handle` is open; dladdr writes only into `place`.
     unsafe {
         let symbol = libc::dlsym(handle, c"PMPI_Comm_rank".as_ptr());
@@ -120,8 +126,12 @@ fn definer_reached_from(path: &[u8]) -> Option<*mut c_void> {
     }
 }
 
-fn open_loaded(path: *const libc::c_char) -> Option<*mut c_void> {
-    // SAFETY: `path` is a C string of the loader; NOLOAD loads nothing.
+/// A handle on the object at `path` if it is loaded.
+///
+/// # Safety
+/// `path` is a C string.
+pub unsafe fn open_loaded(path: *const libc::c_char) -> Option<*mut c_void> {
+    // SAFETY: the caller's promise; NOLOAD loads nothing.
     let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     (!handle.is_null()).then_some(handle)
 }

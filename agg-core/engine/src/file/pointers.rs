@@ -5,7 +5,7 @@
 //! progress at the same time have disjoint ranges.
 
 use super::agreement::{Kind, from_rank, meet, same_everywhere};
-use super::{Direction, File, Whence};
+use super::{Direction, File, Position, Whence};
 use aggio_base::error::{ErrorClass, Result};
 use aggio_comm::task::BoxFuture;
 use std::sync::Arc;
@@ -29,6 +29,16 @@ impl File {
     pub fn position(&self) -> Result<i64> {
         self.check_seekable()?;
         self.views.position()
+    }
+
+    /// Takes the range of a call of this rank alone that is carried out in pieces at explicit
+    /// offsets; returns the etype at which it starts.
+    ///
+    /// # Errors
+    /// That of a call which takes the range at once; the file pointer is then unchanged.
+    pub fn claim(&self, direction: Direction, position: Position, len: u64) -> Result<i64> {
+        self.lifecycle.check_open()?;
+        self.views.claim_range(direction, position, len)
     }
 
     /// The file's byte at which etype `offset` of the view starts.

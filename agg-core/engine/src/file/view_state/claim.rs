@@ -60,6 +60,37 @@ impl ViewState {
         Ok((Request { direction, view, memory, position: 0, len, hints, atomic, map }, etypes))
     }
 
+    /// Takes the range of `len` bytes for a call of this rank alone.
+    ///
+    /// # Errors
+    /// As for such a call; `UnsupportedOperation` for the shared file pointer.
+    pub(in crate::file) fn claim_range(
+        &self,
+        direction: Direction,
+        position: Position,
+        len: u64,
+    ) -> Result<i64> {
+        self.amode.check_access(direction)?;
+        self.amode.check_not_sequential()?;
+        let mut state = self.state();
+        state.deferred.check()?;
+        let etypes = whole_etypes(len, state.view.etype_size())?;
+        let first = match position {
+            Position::Explicit(offset) => u64::try_from(offset)
+                .map_err(|_| Error::new(ErrorClass::Arg, format!("offset {offset} is negative")))?,
+            Position::Individual => state.individual,
+            Position::Shared | Position::Ordered => {
+                let text = "a range at the shared file pointer has no offset";
+                return Err(Error::new(ErrorClass::UnsupportedOperation, text));
+            }
+        };
+        position_of(&state.view, first, len)?;
+        if position == Position::Individual {
+            state.individual = first + etypes;
+        }
+        i64::try_from(first).map_err(|_| Error::new(ErrorClass::Arg, "beyond any file"))
+    }
+
     /// Takes the range of a call that needs no plan: one run of bytes in memory and in the file.
     /// `None` if it needs one, or if anything is wrong with it: then nothing has happened.
     pub(in crate::file) fn claim_run(&self, call: &Call, atomic: bool) -> Option<Run> {

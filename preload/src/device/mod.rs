@@ -1,0 +1,25 @@
+//! Buffers in the memory of graphics processors: their bytes pass through memory of the host.
+//!
+//! ```text
+//! libraries   the drivers' libraries that the program has loaded
+//! driver      what a driver does: recognise an address, copy, pin
+//! cuda, hip, level_zero
+//! places      where the bytes of a buffer are; copies between them and the host
+//! bytes       memory of the host for them
+//! staged      a call's data in memory of the host
+//! ```
+//!
+//! The engine sees memory of the host only: a write copies before it starts, a read after it has
+//! ended. So writes that are kept back never need a driver later.
+
+mod bytes;
+mod cuda;
+mod driver;
+mod hip;
+mod level_zero;
+mod libraries;
+mod library;
+mod places;
+mod staged;
+
+pub use staged::{Found, Staged, find};
