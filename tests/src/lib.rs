@@ -53,7 +53,8 @@ pub use memory_group::MemoryGroup;
 pub use mpi::{Family, Mpi, installed, installed_for};
 pub use newer_hdf5::newer_hdf5;
 pub use program::{
-    Program, compile, compile_as, compile_plain, compile_shim, compile_with, compile_with_hdf5,
+    Program, compile, compile_as, compile_library, compile_plain, compile_shim, compile_with,
+    compile_with_hdf5,
 };
 pub use skip::{postpone, skip};
 pub use small::SmallFileSystem;

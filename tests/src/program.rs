@@ -74,15 +74,27 @@ pub fn compile_as(source: &str, name: &str, mpi: &Mpi, libraries: &[&str]) -> Pr
 ///
 /// If the compiler fails.
 pub fn compile_shim(source: &str) -> PathBuf {
+    let name = Path::new(source).with_extension("so");
+    compile_library(source, &name.to_string_lossy(), &[])
+}
+
+/// Compiles `tests/programs/SOURCE` with `options` as the library of this file name, unless it is
+/// there and newer than its source.
+///
+/// # Panics
+///
+/// If the compiler fails.
+pub fn compile_library(source: &str, name: &str, options: &[&str]) -> PathBuf {
     let input = crate::repository().join("tests/programs").join(source);
     let directory = crate::target_directory().join("programs");
-    let output = directory.join(source).with_extension("so");
+    let output = directory.join(name);
     let _guard = COMPILING.lock().unwrap_or_else(|poison| poison.into_inner());
     if !is_newer(&output, &input) {
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
-        let unfinished = output.with_extension(format!("{}.tmp", std::process::id()));
+        let unfinished = directory.join(format!("{name}.{}.tmp", std::process::id()));
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&unfinished).arg(&input).arg("-ldl");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&unfinished).arg(&input);
+        compiler.args(options).arg("-ldl");
         let status = compiler.status().expect("a C compiler starts");
         assert!(status.success(), "{source} does not compile");
         std::fs::rename(&unfinished, &output).expect("the compiler wrote its output");
@@ -126,7 +138,8 @@ fn is_newer(output: &Path, input: &Path) -> bool {
         return false;
     };
     let oracle = ["io", "latest", "model", "steps"].map(|name| format!("coupled_oracle_{name}.h"));
-    let headers = ["check.h", "writers.h", "mpich_yields.c"].map(String::from).into_iter().chain(oracle);
+    let others = ["check.h", "gpu.h", "writers.h", "mpich_yields.c"];
+    let headers = others.map(String::from).into_iter().chain(oracle);
     let headers: Vec<PathBuf> = headers.map(|name| input.with_file_name(name)).collect();
     std::iter::once(input)
         .chain(headers.iter().map(PathBuf::as_path))

@@ -4,7 +4,7 @@
 //! drivers know the memory of all contexts, as other libraries rely on too. Programs order copies
 //! after their kernels by themselves, since Level Zero has no stream that others wait for.
 
-use super::driver::{Driver, Piece, Place, check, functions};
+use super::driver::{Driver, Piece, Place, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -118,7 +118,10 @@ impl Driver for LevelZero {
                     &raw mut device,
                 )
             };
-            if code == 0 && found.kind == DEVICE {
+            if code != 0 {
+                return unless_unreadable("zeMemGetAllocProperties", code, address);
+            }
+            if found.kind == DEVICE {
                 return Ok(Some(Place { driver: self, context, device }));
             }
         }

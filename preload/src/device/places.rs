@@ -14,6 +14,17 @@ const PAGE: usize = 4096;
 /// array, so the first ones and the last tell where all are.
 const FEW: u64 = 64;
 
+/// Where the drivers say that the byte at an address is.
+fn ask(address: usize) -> Result<Option<Place>> {
+    for driver in drivers() {
+        let found = driver.place(address)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 /// Answers of drivers, by page.
 #[derive(Default)]
 pub(super) struct Places {
@@ -31,13 +42,7 @@ impl Places {
         let place = match self.known.get(&page) {
             Some(place) => *place,
             None => {
-                let mut found = None;
-                for driver in drivers() {
-                    found = driver.place(address)?;
-                    if found.is_some() {
-                        break;
-                    }
-                }
+                let found = ask(address)?;
                 self.known.insert(page, found);
                 found
             }
@@ -49,11 +54,9 @@ impl Places {
     /// Some device memory in the buffer; `None` if all is memory of the host.
     pub(super) fn device_in(&mut self, memory: &Memory) -> Result<Option<Place>> {
         let Some((first, _)) = memory.cursor(0).run() else { return Ok(None) };
-        if let Some(place) = self.of(first as usize)? {
-            return Ok(Some(place));
-        }
-        if memory.is_contiguous() {
-            return Ok(None);
+        let place = ask(first as usize)?;
+        if place.is_some() || memory.is_contiguous() {
+            return Ok(place);
         }
         let base = (first as usize as i64).wrapping_sub(memory.datatype().first_displacement());
         let mut cursor = memory.datatype().cursor(memory.count(), 0);
