@@ -14,6 +14,7 @@ static struct {
     void (*fail)(int);
     struct gpu_counts (*counts)(void);
     void (*close)(void);
+    int (*copies_rows)(void);
     int (*state)(void);
 } gpu;
 
@@ -126,6 +127,8 @@ static int layouts(struct layout *list)
     list[n++] = (struct layout){"contiguous", MPI_BYTE, 9001, 17};
     MPI_Type_vector(700, 7, 13, MPI_BYTE, &type);
     list[n++] = (struct layout){"vector", type, 1, 3};
+    MPI_Type_vector(500, 12, 100, MPI_BYTE, &type);
+    list[n++] = (struct layout){"columns", type, 1, 100};
     MPI_Type_indexed(5, lengths, at, MPI_BYTE, &type);
     list[n++] = (struct layout){"indexed", type, 1, 0};
     MPI_Type_vector(3, 2, -5, MPI_INT, &types[0]);
@@ -193,12 +196,15 @@ static void expect_file(const char *path, long from, long to, const char *what)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The driver copied these bytes and no others, and the thread is as before. */
+/* The driver copied these bytes and no others, equal rows at once if it can, and the thread is as
+ * before. */
 static void expect_copied(size_t bytes, const char *what, int way)
 {
     struct gpu_counts counts = gpu.counts();
     CHECK(counts.bytes == bytes, "%s, way %d: %zu bytes were copied, not %zu", what, way,
           counts.bytes, bytes);
+    CHECK(counts.copies <= 3 || !gpu.copies_rows() || strcmp(what, "columns") != 0,
+          "%s, way %d: %zu copies", what, way, counts.copies);
     CHECK(gpu.state() == 0, "%s, way %d: the driver's state is %d", what, way, gpu.state());
 }
 
@@ -611,6 +617,7 @@ static void load(const char *path)
     gpu.fail = dlsym(library, "gpu_fail");
     gpu.counts = dlsym(library, "gpu_counts");
     gpu.close = dlsym(library, "gpu_close");
+    gpu.copies_rows = dlsym(library, "gpu_copies_rows");
     gpu.state = dlsym(library, "gpu_state");
 }
 

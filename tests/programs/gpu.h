@@ -25,6 +25,8 @@ void gpu_fail(int copies_before);
 struct gpu_counts gpu_counts(void);
 /* From now on every call of the driver fails, as at the end of a process. */
 void gpu_close(void);
+/* Whether it copies equal rows at once. */
+int gpu_copies_rows(void);
 /* Not 0 if the thread's state at the driver has changed. */
 int gpu_state(void);
 

@@ -90,6 +90,15 @@ void gpu_fail(int copies_before)
     failing = copies_before + 1;
 }
 
+int gpu_copies_rows(void)
+{
+#ifdef LEVEL_ZERO
+    return 0;
+#else
+    return 1;
+#endif
+}
+
 void gpu_close(void)
 {
     closed = 1;
@@ -128,6 +137,26 @@ static int copy(void *to, const void *from, size_t size, int to_device)
     pthread_mutex_unlock(&lock);
     return code;
 }
+
+/* Rows at one time, which count as one copy, unless they are many. */
+#if defined CUDA || defined HIP
+static int copy_rows(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width,
+                     size_t height, int to_device)
+{
+    struct gpu_counts before = counts;
+    if (to_pitch < width || from_pitch < width || height > 600)
+        return 1;
+    for (size_t row = 0; row < height; row++) {
+        int code = copy(to + row * to_pitch, from + row * from_pitch, width, to_device);
+        if (code) {
+            counts = before;
+            return code;
+        }
+    }
+    counts.copies = before.copies + 1;
+    return 0;
+}
+#endif
 
 #ifdef CUDA
 /* The one device has a main context, and the memory that gpu_allocate gives belongs to another. */
@@ -222,6 +251,32 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size)
     return checked_copy((void *)to, from, size, 1);
 }
 
+struct side {
+    size_t x, y;
+    int kind;
+    void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch;
+};
+
+struct copy_2d {
+    struct side from, to;
+    size_t width, height;
+};
+
+int cuMemcpy2DUnaligned_v2(const struct copy_2d *c)
+{
+    int to_device = c->to.kind == 2;
+    char *to = to_device ? (char *)c->to.device : c->to.host;
+    char *from = to_device ? c->from.host : (char *)c->from.device;
+    struct allocation *found = allocation_of(to_device ? to : from);
+    int fits = found && found->kind == GPU_POOL ? current() != NULL : current() == &context;
+    if (!fits || c->from.kind + c->to.kind != 3 || c->from.x || c->to.y)
+        return 201;
+    return copy_rows(to, c->to.pitch, from, c->from.pitch, c->width, c->height, to_device);
+}
+
 int cuMemHostRegister_v2(void *start, size_t size, unsigned flags)
 {
     (void)start, (void)flags;
@@ -295,6 +350,15 @@ int hipSetDevice(int device)
 int hipMemcpy(void *to, const void *from, size_t size, int kind)
 {
     return own_device == 1 ? copy(to, from, size, kind == 1) : 1;
+}
+
+int hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                size_t height, int kind)
+{
+    if (own_device != 1)
+        return last_error = 1;
+    return last_error =
+               copy_rows(to, to_pitch, from, from_pitch, width, height, kind == 1);
 }
 
 int hipHostRegister(void *start, size_t size, unsigned flags)

@@ -1,6 +1,6 @@
 //! The driver of CUDA.
 
-use super::driver::{Driver, Piece, Place, check, functions, unless_unreadable};
+use super::driver::{Driver, Piece, Place, Rows, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -15,14 +15,39 @@ functions! {
     cuDevicePrimaryCtxRelease(c_int) -> c_int;
     cuMemcpyDtoH_v2(*mut c_void, u64, usize) -> c_int;
     cuMemcpyHtoD_v2(u64, *const c_void, usize) -> c_int;
+    cuMemcpy2DUnaligned_v2(*const Copy2D) -> c_int;
     cuMemHostRegister_v2(*mut c_void, usize, c_uint) -> c_int;
+}
+
+/// One side of a copy of rows.
+#[repr(C)]
+#[derive(Default)]
+struct Side {
+    x: usize,
+    y: usize,
+    kind: c_uint,
+    host: usize,
+    device: u64,
+    array: usize,
+    pitch: usize,
+}
+
+/// A copy of rows: from, to, bytes of a row, rows.
+#[repr(C)]
+struct Copy2D {
+    from: Side,
+    to: Side,
+    width: usize,
+    height: usize,
 }
 
 /// Attributes of a pointer: its context, kind of memory, whether that is managed, its device.
 const ATTRIBUTES: [c_int; 4] = [1, 2, 8, 9];
 
-/// The kind of memory that only a device can access.
-const DEVICE: u64 = 2;
+/// Kinds of memory.
+const HOST: c_uint = 1;
+/// The one that only a device can access.
+const DEVICE: c_uint = 2;
 
 /// Codes for pointers that the driver does not know: invalid value, no `cuInit` so far, context
 /// without unified addresses.
@@ -97,7 +122,7 @@ impl Driver for Cuda {
         }
         let [context, kind, managed, device] = values;
         let place = Place { driver: self, context: context as usize, device: device as usize };
-        Ok((kind == DEVICE && managed == 0).then_some(place))
+        Ok((kind == u64::from(DEVICE) && managed == 0).then_some(place))
     }
 
     unsafe fn copy(&self, place: Place, direction: Direction, piece: Piece) -> Result<()> {
@@ -117,6 +142,29 @@ impl Driver for Cuda {
             };
             check(call, code, device)
         })
+    }
+
+    unsafe fn copy_rows(&self, place: Place, direction: Direction, rows: Rows) -> bool {
+        let Piece { device, host, len } = rows.first;
+        let memory = Side {
+            kind: DEVICE,
+            device: device as u64,
+            pitch: rows.device_pitch,
+            ..Side::default()
+        };
+        let other =
+            Side { kind: HOST, host: host as usize, pitch: rows.host_pitch, ..Side::default() };
+        let (from, to) = match direction {
+            Direction::Write => (memory, other),
+            Direction::Read => (other, memory),
+        };
+        let copy = Copy2D { from, to, width: len, height: rows.count };
+        let done = self.within(place, device, || {
+            // SAFETY: the caller's promise.
+            let code = unsafe { (self.0.cuMemcpy2DUnaligned_v2)(&raw const copy) };
+            check("cuMemcpy2DUnaligned", code, device)
+        });
+        done.is_ok()
     }
 
     unsafe fn pin(&self, place: Place, start: *mut u8, len: usize) {

@@ -15,6 +15,14 @@ pub(super) struct Place {
     pub(super) device: usize,
 }
 
+impl Place {
+    /// Whether one call of the driver can copy from or to both.
+    pub(super) fn joins(&self, other: &Place) -> bool {
+        std::ptr::addr_eq(self.driver, other.driver)
+            && (self.context, self.device) == (other.context, other.device)
+    }
+}
+
 /// A piece of device memory, and memory of the host for its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
@@ -24,6 +32,19 @@ pub(super) struct Piece {
     pub(super) host: *mut u8,
     /// Number of bytes.
     pub(super) len: usize,
+}
+
+/// Equal pieces at equal distances.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    /// The first piece.
+    pub(super) first: Piece,
+    /// Number of pieces.
+    pub(super) count: usize,
+    /// The distance of pieces in the device's memory, at least their length.
+    pub(super) device_pitch: usize,
+    /// The same in the host's memory.
+    pub(super) host_pitch: usize,
 }
 
 /// A driver whose library the program has loaded.
@@ -44,6 +65,15 @@ pub(super) trait Driver: Send + Sync {
     /// # Safety
     /// The piece is valid on both sides.
     unsafe fn copy(&self, place: Place, direction: Direction, piece: Piece) -> Result<()>;
+
+    /// As [`Driver::copy`] for many pieces at once; false if that is impossible, and then any of
+    /// the bytes may have been copied.
+    ///
+    /// # Safety
+    /// All pieces are valid on both sides.
+    unsafe fn copy_rows(&self, _place: Place, _direction: Direction, _rows: Rows) -> bool {
+        false
+    }
 
     /// Pins memory of the host, so that copies are fast. A failure only makes them slow.
     ///

@@ -1,6 +1,6 @@
 //! The driver of HIP.
 
-use super::driver::{Driver, Piece, Place, check, functions, unless_unreadable};
+use super::driver::{Driver, Piece, Place, Rows, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -15,6 +15,7 @@ functions! {
     hipGetDevice(*mut c_int) -> c_int;
     hipSetDevice(c_int) -> c_int;
     hipMemcpy(*mut c_void, *const c_void, usize, c_int) -> c_int;
+    hipMemcpy2D(*mut c_void, usize, *const c_void, usize, usize, usize, c_int) -> c_int;
     hipHostRegister(*mut c_void, usize, c_uint) -> c_int;
 }
 
@@ -125,6 +126,31 @@ impl Driver for Hip {
             let code = unsafe { (self.functions.hipMemcpy)(to, from, len, kind) };
             check("hipMemcpy", code, device)
         })
+    }
+
+    unsafe fn copy_rows(&self, place: Place, direction: Direction, rows: Rows) -> bool {
+        let Piece { device, host, len } = rows.first;
+        let memory = (device as *mut c_void, rows.device_pitch);
+        let other: (*mut c_void, usize) = (host.cast(), rows.host_pitch);
+        let (to, from, kind) = match direction {
+            Direction::Write => (other, memory, TO_HOST),
+            Direction::Read => (memory, other, TO_DEVICE),
+        };
+        let done = self.within(place, device, || {
+            // SAFETY: the caller's promise. The program does not see an error, since the rows are
+            // copied one by one then.
+            let code = unsafe {
+                let before = (self.functions.hipPeekAtLastError)();
+                let code =
+                    (self.functions.hipMemcpy2D)(to.0, to.1, from.0, from.1, len, rows.count, kind);
+                if code != 0 && before == 0 {
+                    (self.functions.hipGetLastError)();
+                }
+                code
+            };
+            check("hipMemcpy2D", code, device)
+        });
+        done.is_ok()
     }
 
     unsafe fn pin(&self, place: Place, start: *mut u8, len: usize) {

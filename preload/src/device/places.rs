@@ -1,8 +1,9 @@
 //! Where the bytes of a buffer are, and copies between them and memory of the host.
 
-use super::driver::{Piece, Place};
+use super::driver::{self, Piece, Place};
 use super::libraries::drivers;
 use agg_core::Result;
+use agg_core::datatype::Rows;
 use agg_core::file::Direction;
 use agg_core::memory::Memory;
 use std::collections::HashMap;
@@ -58,26 +59,38 @@ impl Places {
         if place.is_some() || memory.is_contiguous() {
             return Ok(place);
         }
-        let base = (first as usize as i64).wrapping_sub(memory.datatype().first_displacement());
+        let base = base_of(memory);
         let mut cursor = memory.datatype().cursor(memory.count(), 0);
         loop {
             if let Some(rows) = cursor.take_rows(u64::MAX) {
                 for row in (0..rows.count.min(FEW)).chain([rows.count - 1]) {
-                    let distance = (row as i64).wrapping_mul(rows.stride);
-                    let at = base.wrapping_add(rows.displacement).wrapping_add(distance);
-                    if let Some(place) = self.of(at as usize)? {
-                        return Ok(Some(place));
+                    let place = self.of(address(base, rows, row))?;
+                    if place.is_some() {
+                        return Ok(place);
                     }
                 }
             } else if let Some((displacement, len)) = cursor.run() {
-                if let Some(place) = self.of(base.wrapping_add(displacement) as usize)? {
-                    return Ok(Some(place));
+                let place = self.of(base.wrapping_add(displacement) as usize)?;
+                if place.is_some() {
+                    return Ok(place);
                 }
                 cursor.advance(len);
             } else {
                 return Ok(None);
             }
         }
+    }
+
+    /// The place of equal runs at equal distances, if all are at one of a device.
+    fn of_rows(&mut self, base: i64, rows: Rows) -> Result<Option<Place>> {
+        let Some(first) = self.of(address(base, rows, 0))? else { return Ok(None) };
+        for row in (1..rows.count.min(FEW)).chain([rows.count - 1]) {
+            let other = self.of(address(base, rows, row))?;
+            if !other.is_some_and(|other| first.joins(&other)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(first))
     }
 
     /// Copies `len` data bytes of the buffer from `position` on: to the buffer for a read of the
@@ -96,27 +109,98 @@ impl Places {
         (position, len): (u64, u64),
         host: impl Fn(u64, usize) -> *mut u8,
     ) -> Result<()> {
-        let (mut cursor, end) = (memory.cursor(position), position.saturating_add(len));
+        let (base, end) = (base_of(memory), position.saturating_add(len));
+        let mut cursor = memory.datatype().cursor(memory.count(), position);
         while cursor.position() < end {
-            let Some((start, run)) = cursor.run() else { break };
-            let left = usize::try_from(end - cursor.position()).unwrap_or(usize::MAX);
-            let (len, other) = (run.min(left), host(cursor.position(), start as usize));
-            match self.of(start as usize)? {
-                Some(place) => {
-                    let piece = Piece { device: start as usize, host: other, len };
-                    // SAFETY: the caller's promise.
-                    unsafe { place.driver.copy(place, direction, piece)? };
-                }
-                // SAFETY: the caller's promise; the two memories are different ones.
-                None => unsafe {
-                    match direction {
-                        Direction::Read => std::ptr::copy_nonoverlapping(other, start, len),
-                        Direction::Write => std::ptr::copy_nonoverlapping(start, other, len),
-                    }
-                },
+            let (at, left) = (cursor.position(), end - cursor.position());
+            if let Some(rows) = cursor.take_rows(left) {
+                // SAFETY: the caller's promise.
+                unsafe { self.copy_rows(base, rows, direction, at, &host)? };
+                continue;
             }
-            cursor.advance(len as u64);
+            let Some((displacement, run)) = cursor.run() else { break };
+            let (start, len) = (base.wrapping_add(displacement) as usize, run.min(left));
+            // SAFETY: the caller's promise.
+            unsafe { self.copy_run(start, len as usize, direction, host(at, start))? };
+            cursor.advance(len);
         }
         Ok(())
     }
+
+    /// Copies equal runs, the first at data byte `position`: at once if a driver can do that.
+    ///
+    /// # Safety
+    /// As for [`Places::copy`].
+    unsafe fn copy_rows(
+        &mut self,
+        base: i64,
+        rows: Rows,
+        direction: Direction,
+        position: u64,
+        host: &impl Fn(u64, usize) -> *mut u8,
+    ) -> Result<()> {
+        let other = |row: u64| host(position + row * rows.len, address(base, rows, row));
+        let pitch = usize::try_from(rows.stride).ok().filter(|pitch| *pitch >= rows.len as usize);
+        if let (Some(place), Some(device_pitch)) = (self.of_rows(base, rows)?, pitch) {
+            let first =
+                Piece { device: address(base, rows, 0), host: other(0), len: rows.len as usize };
+            let rows = driver::Rows {
+                first,
+                count: rows.count as usize,
+                device_pitch,
+                host_pitch: (other(1) as usize).wrapping_sub(other(0) as usize),
+            };
+            // SAFETY: the caller's promise.
+            if unsafe { place.driver.copy_rows(place, direction, rows) } {
+                return Ok(());
+            }
+        }
+        for row in 0..rows.count {
+            let start = address(base, rows, row);
+            // SAFETY: the caller's promise.
+            unsafe { self.copy_run(start, rows.len as usize, direction, other(row))? };
+        }
+        Ok(())
+    }
+
+    /// Copies a run of bytes.
+    ///
+    /// # Safety
+    /// The run is valid, in the buffer at `start` and in the other memory.
+    unsafe fn copy_run(
+        &mut self,
+        start: usize,
+        len: usize,
+        direction: Direction,
+        host: *mut u8,
+    ) -> Result<()> {
+        let buffer = start as *mut u8;
+        match self.of(start)? {
+            // SAFETY: the caller's promise.
+            Some(place) => unsafe {
+                place.driver.copy(place, direction, Piece { device: start, host, len })
+            },
+            None => {
+                let (from, to) = match direction {
+                    Direction::Read => (host, buffer),
+                    Direction::Write => (buffer, host),
+                };
+                // SAFETY: the caller's promise; the two memories are different ones.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The address from which a buffer's displacements count.
+fn base_of(memory: &Memory) -> i64 {
+    let first = memory.cursor(0).run().map_or(0, |(first, _)| first as usize);
+    (first as i64).wrapping_sub(memory.datatype().first_displacement())
+}
+
+/// The address of a row.
+fn address(base: i64, rows: Rows, row: u64) -> usize {
+    let distance = (row as i64).wrapping_mul(rows.stride);
+    base.wrapping_add(rows.displacement).wrapping_add(distance) as usize
 }
