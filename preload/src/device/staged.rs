@@ -257,3 +257,31 @@ fn hull(datatype: &Datatype, count: u64) -> Result<(i64, u64)> {
         _ => Err(Error::new(ErrorClass::Arg, "the buffer is larger than any memory")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agg_core::datatype::Basic;
+
+    #[test]
+    fn a_packed_datatype_has_the_elements_of_the_other_and_no_gaps() {
+        let number = Datatype::basic(Basic::signed(4));
+        let fields = [(2, 8, number.clone()), (3, 40, Datatype::bytes(1)), (1, 100, number)];
+        let wide = Datatype::structure(&fields).and_then(|it| it.resized(-20, 200)).unwrap();
+        let (packed, count) = packed(&wide, 7, &Representation::External32).unwrap();
+        assert!(packed.is_contiguous() && (packed.first_displacement(), count) == (0, 7));
+        assert!(packed.elements(7).eq(wide.elements(7)));
+        let (bytes, count) = super::packed(&wide, 7, &Representation::Native).unwrap();
+        assert_eq!((bytes.size(), count), (1, 7 * wide.size()));
+    }
+
+    #[test]
+    fn the_hull_reaches_from_the_lowest_to_the_highest_byte_of_all_copies() {
+        let piece = Datatype::hindexed(&[(2, 10), (3, -5)], &Datatype::bytes(1)).unwrap();
+        assert_eq!(hull(&piece, 1).unwrap(), (-5, 17));
+        assert_eq!(hull(&piece.resized(0, 100).unwrap(), 3).unwrap(), (-5, 217));
+        assert_eq!(hull(&piece.resized(0, -100).unwrap(), 3).unwrap(), (-205, 217));
+        let far = piece.resized(0, i64::MAX).unwrap();
+        assert_eq!(hull(&far, u64::MAX).unwrap_err().class(), ErrorClass::Arg);
+    }
+}
