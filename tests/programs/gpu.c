@@ -228,8 +228,8 @@ static void all_ways(const char *path, enum gpu_kind kind)
             gpu.counts();
             copied = kind == GPU_DEVICE || kind == GPU_POOL ? size : 0;
             any_way(1, way, place, at, device + list[l].start, list[l].count, list[l].type);
-            CHECK(count_of(MPI_BYTE) == size, "%s, way %d: %d bytes were written", list[l].name, way,
-                  count_of(MPI_BYTE));
+            CHECK(count_of(MPI_BYTE) == size, "%s, way %d: %d bytes were written", list[l].name,
+                  way, count_of(MPI_BYTE));
             expect_copied(copied, list[l].name, way);
             at += (MPI_Offset)check_size * size;
         }
@@ -484,7 +484,8 @@ static void failures(const char *path)
     /* Of writes, also on the other ranks of a collective one. */
     if (mine)
         gpu.fail(0);
-    expect_failure(MPI_File_write_at(file, place, device, LEN, MPI_BYTE, &status), mine, "write_at");
+    expect_failure(MPI_File_write_at(file, place, device, LEN, MPI_BYTE, &status), mine,
+                   "write_at");
     if (mine)
         gpu.fail(0);
     expect_failure(MPI_File_write_at_all(file, place, device, LEN, MPI_BYTE, &status), 1,

@@ -357,8 +357,7 @@ int hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, 
 {
     if (own_device != 1)
         return last_error = 1;
-    return last_error =
-               copy_rows(to, to_pitch, from, from_pitch, width, height, kind == 1);
+    return last_error = copy_rows(to, to_pitch, from, from_pitch, width, height, kind == 1);
 }
 
 int hipHostRegister(void *start, size_t size, unsigned flags)
@@ -417,8 +416,8 @@ int zeCommandListCreateImmediate(void *in, void *on, const void *description, vo
     return in != &context || on != &device || *(const int *)description != 0xe;
 }
 
-int zeCommandListAppendMemoryCopy(void *to_list, void *to, const void *from, size_t size, void *event,
-                                  unsigned count, void *events)
+int zeCommandListAppendMemoryCopy(void *to_list, void *to, const void *from, size_t size,
+                                  void *event, unsigned count, void *events)
 {
     if (to_list != &list || event || count || events)
         return 1;

@@ -1,6 +1,6 @@
 //! Memory of the host for the bytes of device memory: a pinned buffer, or ordinary memory.
 
-use super::driver::Place;
+use super::api::Place;
 use agg_core::{Result, allocate};
 use std::sync::{Mutex, PoisonError};
 
@@ -88,7 +88,7 @@ fn make(place: Place) -> Option<*mut u8> {
             return None;
         }
         libc::madvise(start, len, libc::MADV_DONTFORK);
-        place.driver.pin(place, start.cast(), len);
+        place.api.pin(place, start.cast(), len);
         Some(start.cast())
     }
 }

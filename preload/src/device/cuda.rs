@@ -1,6 +1,6 @@
 //! The driver of CUDA.
 
-use super::driver::{Driver, Piece, Place, Rows, check, functions, unless_unreadable};
+use super::api::{GpuApi, Piece, Place, Rows, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -61,7 +61,7 @@ pub(super) struct Cuda(Functions);
 
 impl Cuda {
     /// The driver in a library; `None` if functions are missing.
-    pub(super) fn of(library: Library) -> Option<Box<dyn Driver>> {
+    pub(super) fn of(library: Library) -> Option<Box<dyn GpuApi>> {
         Some(Box::new(Self(Functions::of(library)?)))
     }
 
@@ -99,7 +99,7 @@ impl Cuda {
     }
 }
 
-impl Driver for Cuda {
+impl GpuApi for Cuda {
     fn place(&'static self, address: usize) -> Result<Option<Place>> {
         // Attributes have up to 8 bytes.
         let mut values = [0u64; ATTRIBUTES.len()];
@@ -121,7 +121,7 @@ impl Driver for Cuda {
             return unless_unreadable("cuPointerGetAttributes", code, address);
         }
         let [context, kind, managed, device] = values;
-        let place = Place { driver: self, context: context as usize, device: device as usize };
+        let place = Place { api: self, context: context as usize, device: device as usize };
         Ok((kind == u64::from(DEVICE) && managed == 0).then_some(place))
     }
 

@@ -1,6 +1,6 @@
 //! The driver of HIP.
 
-use super::driver::{Driver, Piece, Place, Rows, check, functions, unless_unreadable};
+use super::api::{GpuApi, Piece, Place, Rows, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -53,7 +53,7 @@ pub(super) struct Hip {
 
 impl Hip {
     /// The driver in a library; `None` if functions are missing.
-    pub(super) fn of(library: Library) -> Option<Box<dyn Driver>> {
+    pub(super) fn of(library: Library) -> Option<Box<dyn GpuApi>> {
         Some(Box::new(Self { functions: Functions::of(library)?, device_kind: OnceLock::new() }))
     }
 
@@ -89,7 +89,7 @@ impl Hip {
     }
 }
 
-impl Driver for Hip {
+impl GpuApi for Hip {
     fn place(&'static self, address: usize) -> Result<Option<Place>> {
         let kind = self.device_kind();
         let mut found = Attributes::default();
@@ -110,7 +110,7 @@ impl Driver for Hip {
         if code != 0 {
             return unless_unreadable("hipPointerGetAttributes", code, address);
         }
-        let place = Place { driver: self, context: 0, device: found.device.max(0) as usize };
+        let place = Place { api: self, context: 0, device: found.device.max(0) as usize };
         Ok((found.kind == kind && found.is_managed == 0).then_some(place))
     }
 

@@ -4,7 +4,7 @@
 //! drivers know the memory of all contexts, as other libraries rely on too. Programs order copies
 //! after their kernels by themselves, since Level Zero has no stream that others wait for.
 
-use super::driver::{Driver, Piece, Place, check, functions, unless_unreadable};
+use super::api::{GpuApi, Piece, Place, check, functions, unless_unreadable};
 use super::library::Library;
 use agg_core::Result;
 use agg_core::file::Direction;
@@ -72,7 +72,7 @@ pub(super) struct LevelZero {
 
 impl LevelZero {
     /// The driver in a library; `None` if functions are missing.
-    pub(super) fn of(library: Library) -> Option<Box<dyn Driver>> {
+    pub(super) fn of(library: Library) -> Option<Box<dyn GpuApi>> {
         let functions = Functions::of(library)?;
         let (contexts, lists) = (OnceLock::new(), Mutex::new(Vec::new()));
         Some(Box::new(Self { functions, contexts, lists }))
@@ -103,7 +103,7 @@ impl LevelZero {
     }
 }
 
-impl Driver for LevelZero {
+impl GpuApi for LevelZero {
     fn place(&'static self, address: usize) -> Result<Option<Place>> {
         for &context in self.contexts() {
             let mut found =
@@ -122,7 +122,7 @@ impl Driver for LevelZero {
                 return unless_unreadable("zeMemGetAllocProperties", code, address);
             }
             if found.kind == DEVICE {
-                return Ok(Some(Place { driver: self, context, device }));
+                return Ok(Some(Place { api: self, context, device }));
             }
         }
         Ok(None)

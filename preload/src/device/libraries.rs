@@ -1,7 +1,7 @@
 //! The drivers' libraries, as far as the program has loaded them. Nothing is loaded here.
 
+use super::api::GpuApi;
 use super::cuda::Cuda;
-use super::driver::Driver;
 use super::hip::Hip;
 use super::level_zero::LevelZero;
 use super::library::Library;
@@ -11,13 +11,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How a library's file name begins, and its driver.
-type Kind = (&'static [u8], fn(Library) -> Option<Box<dyn Driver>>);
+type Kind = (&'static [u8], fn(Library) -> Option<Box<dyn GpuApi>>);
 
 const KINDS: [Kind; 3] =
     [(b"libcuda.so", Cuda::of), (b"libamdhip64.so", Hip::of), (b"libze_loader.so", LevelZero::of)];
 
 /// The drivers that were found, in the order of [`KINDS`].
-static DRIVERS: [OnceLock<Box<dyn Driver>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
+static APIS: [OnceLock<Box<dyn GpuApi>>; KINDS.len()] = [const { OnceLock::new() }; KINDS.len()];
 
 /// Whether there is any.
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -37,8 +37,8 @@ pub(super) fn any() -> bool {
 }
 
 /// The loaded drivers.
-pub(super) fn drivers() -> impl Iterator<Item = &'static dyn Driver> {
-    DRIVERS.iter().filter_map(OnceLock::get).map(|driver| &**driver)
+pub(super) fn apis() -> impl Iterator<Item = &'static dyn GpuApi> {
+    APIS.iter().filter_map(OnceLock::get).map(|api| &**api)
 }
 
 /// How many objects the process has loaded since it started; those it unloaded count too.
@@ -65,13 +65,13 @@ fn look() {
         let Some(kind) = KINDS.iter().position(|(start, _)| name.starts_with(start)) else {
             continue;
         };
-        if DRIVERS[kind].get().is_some() {
+        if APIS[kind].get().is_some() {
             continue;
         }
         // SAFETY: the path ends with a zero byte.
         let library = unsafe { open_loaded(path.as_ptr().cast()) }.map(Library::new);
         if let Some(driver) = library.and_then(KINDS[kind].1) {
-            let _ = DRIVERS[kind].set(driver);
+            let _ = APIS[kind].set(driver);
             ANY.store(true, Ordering::Release);
         }
     }

@@ -1,7 +1,7 @@
 //! Where the bytes of a buffer are, and copies between them and memory of the host.
 
-use super::driver::{self, Piece, Place};
-use super::libraries::drivers;
+use super::api::{self, Piece, Place};
+use super::libraries::apis;
 use agg_core::Result;
 use agg_core::datatype::Rows;
 use agg_core::file::Direction;
@@ -17,7 +17,7 @@ const FEW: u64 = 64;
 
 /// Where the drivers say that the byte at an address is.
 fn ask(address: usize) -> Result<Option<Place>> {
-    for driver in drivers() {
+    for driver in apis() {
         let found = driver.place(address)?;
         if found.is_some() {
             return Ok(found);
@@ -144,14 +144,14 @@ impl Places {
         if let (Some(place), Some(device_pitch)) = (self.of_rows(base, rows)?, pitch) {
             let first =
                 Piece { device: address(base, rows, 0), host: other(0), len: rows.len as usize };
-            let rows = driver::Rows {
+            let rows = api::Rows {
                 first,
                 count: rows.count as usize,
                 device_pitch,
                 host_pitch: (other(1) as usize).wrapping_sub(other(0) as usize),
             };
             // SAFETY: the caller's promise.
-            if unsafe { place.driver.copy_rows(place, direction, rows) } {
+            if unsafe { place.api.copy_rows(place, direction, rows) } {
                 return Ok(());
             }
         }
@@ -178,7 +178,7 @@ impl Places {
         match self.of(start)? {
             // SAFETY: the caller's promise.
             Some(place) => unsafe {
-                place.driver.copy(place, direction, Piece { device: start, host, len })
+                place.api.copy(place, direction, Piece { device: start, host, len })
             },
             None => {
                 let (from, to) = match direction {

@@ -1,7 +1,7 @@
 //! A call's data in memory of the host instead of a device's.
 
+use super::api::Place;
 use super::bytes::{Bytes, PINNED};
-use super::driver::Place;
 use super::libraries;
 use super::places::Places;
 use crate::arguments::Opaque;

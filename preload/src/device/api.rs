@@ -1,4 +1,4 @@
-//! What a driver does: it recognises addresses in a device's memory and copies from and to them.
+//! The calls of a driver: it recognises addresses in a device's memory and copies from and to them.
 
 use agg_core::file::Direction;
 use agg_core::{Error, ErrorClass, Result};
@@ -8,7 +8,7 @@ use libc::c_int;
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// The driver that knows the address.
-    pub(super) driver: &'static dyn Driver,
+    pub(super) api: &'static dyn GpuApi,
     /// The driver's context, 0 if the memory belongs to none.
     pub(super) context: usize,
     /// The device, by the driver's number or handle.
@@ -18,7 +18,7 @@ pub(super) struct Place {
 impl Place {
     /// Whether one call of the driver can copy from or to both.
     pub(super) fn joins(&self, other: &Place) -> bool {
-        std::ptr::addr_eq(self.driver, other.driver)
+        std::ptr::addr_eq(self.api, other.api)
             && (self.context, self.device) == (other.context, other.device)
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct Rows {
 }
 
 /// A driver whose library the program has loaded.
-pub(super) trait Driver: Send + Sync {
+pub(super) trait GpuApi: Send + Sync {
     /// Where the address is in a device's memory; `None` if the processor can access it, as with
     /// managed and registered memory.
     ///
@@ -66,7 +66,7 @@ pub(super) trait Driver: Send + Sync {
     /// The piece is valid on both sides.
     unsafe fn copy(&self, place: Place, direction: Direction, piece: Piece) -> Result<()>;
 
-    /// As [`Driver::copy`] for many pieces at once; false if that is impossible, and then any of
+    /// As [`GpuApi::copy`] for many pieces at once; false if that is impossible, and then any of
     /// the bytes may have been copied.
     ///
     /// # Safety
