@@ -95,7 +95,9 @@ impl Memory {
         fits.then(|| Self { base: start, datatype: Datatype::bytes(len), count: 1 })
     }
 
-    fn single_run(&self) -> Option<(*mut u8, usize)> {
+    /// Where the data starts, if it is one run of bytes, and how many bytes it has.
+    #[inline]
+    pub fn single_run(&self) -> Option<(*mut u8, usize)> {
         if self.is_empty() {
             return Some((std::ptr::NonNull::dangling().as_ptr(), 0));
         }

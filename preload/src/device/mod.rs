@@ -5,6 +5,7 @@
 //! library     one of them
 //! api         calls of a driver: recognise an address, copy, pin
 //! cuda, hip, level_zero
+//! ordinary    memory for which none is asked
 //! places      where the bytes of a buffer are; copies between them and the host
 //! bytes       memory of the host for them
 //! staged      a call's data in memory of the host
@@ -22,6 +23,7 @@ mod hip;
 mod level_zero;
 mod libraries;
 mod library;
+mod ordinary;
 mod places;
 mod staged;
 

@@ -2,8 +2,8 @@
 
 use super::api::Place;
 use super::bytes::{Bytes, PINNED};
-use super::libraries;
 use super::places::Places;
+use super::{libraries, ordinary};
 use crate::arguments::Opaque;
 use agg_core::Result;
 use agg_core::datatype::Datatype;
@@ -26,7 +26,9 @@ pub struct Found {
 /// buffer.
 #[inline]
 pub fn find(call: &mut Call) -> Option<Found> {
-    if libraries::any() { look(call) } else { None }
+    let run = call.memory.as_ref().ok().and_then(Memory::single_run);
+    let is_ordinary = run.is_some_and(|(start, _)| ordinary::holds(start as usize));
+    if !is_ordinary && libraries::any() { look(call) } else { None }
 }
 
 fn look(call: &mut Call) -> Option<Found> {

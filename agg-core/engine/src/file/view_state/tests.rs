@@ -53,6 +53,29 @@ fn calls_take_disjoint_ranges_at_both_pointers() {
 }
 
 #[test]
+fn a_call_in_pieces_takes_the_range_of_a_whole_one_or_moves_no_pointer() {
+    let views = views(1, Amode::RDWR, 0);
+    views.set(words(), views.requested_hints());
+    let take = |position, len| views.claim_range(Direction::Write, position, len);
+    assert_eq!([(); 2].map(|()| take(Position::Individual, 24)), [Ok(0), Ok(3)]);
+    assert_eq!(take(Position::Explicit(100), 16), Ok(100));
+    let wrong = [
+        (Position::Individual, 20),
+        (Position::Individual, u64::MAX & !7),
+        (Position::Explicit(-1), 8),
+        (Position::Explicit(i64::MAX / 8), 800),
+        (Position::Shared, 8),
+    ];
+    for (position, len) in wrong {
+        take(position, len).expect_err("a wrong range");
+    }
+    assert_eq!(views.position(), Ok(6));
+    let readable = self::views(1, Amode::RDONLY, 0);
+    readable.claim_range(Direction::Write, Position::Individual, 8).expect_err("a file to read");
+    assert_eq!(readable.claim_range(Direction::Read, Position::Individual, 8), Ok(0));
+}
+
+#[test]
 fn a_call_needs_no_plan_if_it_is_one_run_that_nobody_locks() {
     let (plain, mut bytes) = (views(2, Amode::RDWR, 0), [0; 24]);
     plain.set(words(), plain.requested_hints());
