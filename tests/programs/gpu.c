@@ -184,6 +184,8 @@ static void expect_file(const char *path, long from, long to, const char *what)
 {
     long length;
     MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank != 0)
+        return;
     unsigned char *bytes = check_slurp(path, &length);
     CHECK(length >= to, "%s: the file has %ld bytes, not %ld", what, length, to);
     for (long i = from; i < to && i < length; i++) {
@@ -193,7 +195,6 @@ static void expect_file(const char *path, long from, long to, const char *what)
         }
     }
     free(bytes);
-    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* The driver copied these bytes and no others, equal rows at once if it can, and the thread is as
@@ -208,14 +209,15 @@ static void expect_copied(size_t bytes, const char *what, int way)
     CHECK(gpu.state() == 0, "%s, way %d: the driver's state is %d", what, way, gpu.state());
 }
 
-static void all_ways(const char *path, enum gpu_kind kind)
+/* Every way with every layout, or with the first ones. */
+static void all_ways(const char *path, enum gpu_kind kind, int most)
 {
     struct layout list[8];
     static unsigned char image[SPAN], found[SPAN];
     int n = layouts(list);
     unsigned char *device = gpu.allocate(SPAN, kind);
     size_t copied = 0;
-    for (int l = 0; l < n; l++) {
+    for (int l = 0; l < n && l < most; l++) {
         int ways = WAYS * LARGE;
         MPI_Offset at = 0;
         open_as(path, MPI_MODE_CREATE);
@@ -254,9 +256,9 @@ static void all_ways(const char *path, enum gpu_kind kind)
         }
         OK(MPI_File_close(&file));
         expect_file(path, 0, at, list[l].name);
-        if (list[l].type != MPI_BYTE)
-            MPI_Type_free(&list[l].type);
     }
+    for (int l = 1; l < n; l++)
+        MPI_Type_free(&list[l].type);
     gpu.free(device);
 }
 
@@ -651,10 +653,10 @@ int main(int argc, char **argv)
     without(argv[1]);
     load(argv[2]);
     without(argv[1]);
-    all_ways(argv[1], GPU_DEVICE);
-    all_ways(argv[1], GPU_POOL);
-    all_ways(argv[1], GPU_MANAGED);
-    all_ways(argv[1], GPU_PINNED);
+    all_ways(argv[1], GPU_DEVICE, 8);
+    all_ways(argv[1], GPU_POOL, 2);
+    all_ways(argv[1], GPU_MANAGED, 2);
+    all_ways(argv[1], GPU_PINNED, 1);
     absolute(argv[1]);
     representations(argv[1]);
     outstanding(argv[1]);

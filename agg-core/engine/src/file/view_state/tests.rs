@@ -61,7 +61,7 @@ fn a_call_in_pieces_takes_the_range_of_a_whole_one_or_moves_no_pointer() {
     assert_eq!(take(Position::Explicit(100), 16), Ok(100));
     let wrong = [
         (Position::Individual, 20),
-        (Position::Individual, u64::MAX & !7),
+        (Position::Individual, !7),
         (Position::Explicit(-1), 8),
         (Position::Explicit(i64::MAX / 8), 800),
         (Position::Shared, 8),
