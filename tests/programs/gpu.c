@@ -595,14 +595,17 @@ static void short_lived(const char *path)
     expect_file(path, 0, (long)check_size * LEN * WRITES, "short lives");
 }
 
-/* A write and a read of memory of the host, before a driver is there. */
+/* A write and a read of memory of the host, also before a driver is there. It is neither heap nor
+ * stack, about which no driver is asked. */
 static void without(const char *path)
 {
-    int out = check_rank + 5, in = 0;
+    static int out, in;
+    out = check_rank + 5, in = 0;
     open_as(path, MPI_MODE_CREATE);
     OK(MPI_File_write_at_all(file, 4 * check_rank, &out, 1, MPI_INT, &status));
     OK(MPI_File_read_at_all(file, 4 * check_rank, &in, 1, MPI_INT, &status));
     CHECK(in == out, "%d came back", in);
+    CHECK(!gpu.state || gpu.state() == 0, "the driver's state is %d", gpu.state());
     OK(MPI_File_close(&file));
 }
 
