@@ -36,10 +36,11 @@ doc:
 # Three parts that run beside each other. The first two take about the same time; the third has the
 # tests that wait more than they compute: for killed programs, time limits and hosts that are away.
 # More jobs of many ranks on two cores are so slow that some tests take them for hung.
-FIRST  := battery blobs campaign containers coupled_early coupled_spread deferred demo \
+FIRST  := battery blobs campaign containers coupled_early deferred demo \
   differential e3sm hdf5_ranks hosts killed limits memory_limit programs staged staged_sets
 WAITING := coupled_campaign coupled_hosts coupled_late_ranks coupled_mount coupled_mpi \
-  coupled_survival fsx merge_to mount_caches requests
+  coupled_nodes coupled_random coupled_spread coupled_survival fsx merge_to mount_caches \
+  requests
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(FIRST) $(WAITING),$(sort $(SUITES_OF_TESTS)))
