@@ -38,9 +38,9 @@ impl Client {
         }
     }
 
-    /// Lets the bytes before `end` of an open file be on this node, as far as they may be read:
-    /// another node may have told its programs of records that did not come here. Returns how far
-    /// they are there, and will not change.
+    /// Fetches the bytes before `end` of an open file to this node, as far as readers may have
+    /// them: a process on another node may know records that this node lacks. Returns the end of
+    /// the bytes that are here and no longer change.
     ///
     /// # Errors
     /// As [`records`](Self::records); does not wait for other programs.

@@ -187,25 +187,26 @@ impl Replication {
         let parts: io::Result<Option<Vec<_>>> = parts.collect();
         let parts: Option<Vec<(u64, Body)>> =
             parts?.map(|parts| parts.into_iter().flatten().collect());
-        if for_owner && changes {
-            for (offset, body) in parts.iter().flatten() {
-                self.are_in_common(key, *offset, body.bytes())?;
-            }
+        if let (true, Some(parts)) = (for_owner && changes, &parts) {
+            self.are_in_common(key, parts)?;
         }
         Ok(parts)
     }
 
     /// The owner gets kept bytes of a replica that programs may write to.
-    fn are_in_common(&mut self, key: Key, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    fn are_in_common(&mut self, key: Key, parts: &[(u64, Body)]) -> io::Result<()> {
         let memory = self.replicas.open(key, (true, false, false))?;
         let inode = os::fstat(memory.as_raw_fd())?.st_ino;
         let shared = self.replicas.get_mut(key).and_then(|replica| replica.shared.as_mut());
         let Some(shared) = shared else { return Ok(()) };
-        // Others are in the memory of an earlier replica.
-        let sent = Extent::new(offset, bytes.len() as u64);
-        for part in self.keeps.within_file(key, inode, sent) {
-            let place = (part.offset - offset) as usize..(part.end() - offset) as usize;
-            shared.has_sent(part.offset, &bytes[place])?;
+        for (offset, body) in parts {
+            let (offset, bytes) = (*offset, body.bytes());
+            // Others are in the memory of an earlier replica.
+            let sent = Extent::new(offset, bytes.len() as u64);
+            for part in self.keeps.within_file(key, inode, sent) {
+                let place = (part.offset - offset) as usize..(part.end() - offset) as usize;
+                shared.has_sent(part.offset, &bytes[place])?;
+            }
         }
         Ok(())
     }
