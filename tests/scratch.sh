@@ -27,11 +27,14 @@ place=$(mktemp -d /tmp/agXXXX) || exit 1
 trap 'rmdir "$place"' EXIT
 trap 'exit 130' INT TERM HUP
 
+# Tests make mount namespaces of their own, and each has a copy of every mount that it finds. As
+# mounts are shared here, what one test unmounts vanishes from the namespaces of the others, too.
 # The image is hidden below the file system that it contains.
-unshare --mount --propagation private /bin/sh -c '
+unshare --mount --propagation slave /bin/sh -c '
 	place=$1 size=$2
 	shift 2
-	if mount -t tmpfs -o mode=0700 none "$place" && truncate -s "$size" "$place/image" &&
+	if mount --make-rshared / && mount -t tmpfs -o mode=0700 none "$place" &&
+		truncate -s "$size" "$place/image" &&
 		mkfs.ext4 -q -F -E nodiscard "$place/image" &&
 		mount -o loop,discard "$place/image" "$place" && chmod 1777 "$place"; then
 		TMPDIR=$place exec "$@"

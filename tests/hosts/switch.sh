@@ -23,8 +23,9 @@ ip link set switch up
 for i in $(seq "$hosts"); do
   covered=
   if [ -n "$hidden" ] && [ "$i" != "$sighted" ]; then covered=$hidden; fi
-  unshare --net --uts --ipc --mount $namespace --fork --kill-child --mount-proc \
-    sh "$here/host.sh" "$agent" "$directory" "node$i" "$covered" </dev/null >/dev/null &
+  unshare --net --uts --ipc --mount --propagation slave $namespace --fork --kill-child \
+    --mount-proc sh "$here/host.sh" "$agent" "$directory" "node$i" "$covered" \
+    </dev/null >/dev/null &
   eval "process$i=$!"
 done
 for i in $(seq "$hosts"); do

@@ -29,7 +29,7 @@ impl SmallFileSystem {
         if !is_root() {
             command.args(["--user", "--map-root-user"]);
         }
-        command.args(["--mount", "/bin/sh", "-c", script, "sh"]);
+        command.args(["--mount", "--propagation", "slave", "/bin/sh", "-c", script, "sh"]);
         command.arg(directory.path()).arg(bytes.to_string()).env_remove("LD_PRELOAD");
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut holder = spawned.expect("unshare starts");

@@ -39,6 +39,9 @@ use std::time::Duration;
 /// Threads that take requests; the waiting is done elsewhere, so few suffice.
 const THREADS: usize = 4;
 
+/// How long the end of the session may take.
+const TIME_TO_END: Duration = Duration::from_secs(2);
+
 /// Shows a directory as a file system on which every request has a price.
 #[derive(Parser)]
 #[command(version)]
@@ -151,12 +154,21 @@ fn wait(session: &BackgroundSession, ends: &Receiver<()>) {
     }
 }
 
-/// A mount that is in use is detached: it ends with its last user.
+/// A mount that is in use is detached: it ends with this process.
+///
+/// A mount namespace that was made meanwhile has a copy of the mount, and the session lives as long
+/// as the copy. This process does not wait for it: when it ends, the copy is dead.
 fn unmount(session: BackgroundSession, mount_point: &Path) -> Result<(), String> {
-    let Err(busy) = session.umount_and_join() else { return Ok(()) };
-    eprintln!("aggio-slowfs: {busy}; detached while in use");
-    let detached = nix::mount::umount2(mount_point, nix::mount::MntFlags::MNT_DETACH);
-    detached.map_err(|why| format!("{}: {why}", mount_point.display()))
+    let (sender, ended) = channel();
+    std::thread::spawn(move || sender.send(session.umount_and_join()));
+    match ended.recv_timeout(TIME_TO_END) {
+        Ok(Ok(())) | Err(_) => Ok(()),
+        Ok(Err(busy)) => {
+            eprintln!("aggio-slowfs: {busy}; detached while in use");
+            let detached = nix::mount::umount2(mount_point, nix::mount::MntFlags::MNT_DETACH);
+            detached.map_err(|why| format!("{}: {why}", mount_point.display()))
+        }
+    }
 }
 
 #[cfg(test)]

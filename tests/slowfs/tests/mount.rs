@@ -7,9 +7,10 @@ mod staged;
 
 use mounted::{Mount, is_mounted, pattern};
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
 fn bytes_pass_through_in_both_directions() {
@@ -139,4 +140,22 @@ fn the_end_of_its_input_unmounts() {
     drop(mount.child.stdin.take());
     assert!(mount.has_ended());
     assert_eq!(std::fs::read(mount.backing("a")).unwrap(), b"kept");
+}
+
+#[test]
+fn it_ends_while_another_mount_namespace_has_a_copy() {
+    let Some(mut mount) = Mount::start(&[]) else { return };
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", "echo copied && cat"]);
+    let mut other = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    drop(mount.child.stdin.take());
+    let has_ended = mount.has_ended();
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert!(has_ended);
+    if line != "copied\n" {
+        aggio_tests::skip("this user may not make a mount namespace");
+    }
 }

@@ -111,7 +111,8 @@ impl Plan {
         }
         let (hidden, sighted) = self.hidden.clone().unwrap_or_default();
         command
-            .args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"])
+            .args(["--net", "--mount", "--propagation", "slave", "--pid", "--fork"])
+            .args(["--kill-child", "--mount-proc", "sh"])
             .arg(crate::repository().join("tests/hosts/switch.sh"))
             .args([agent, directory])
             .arg(self.hosts.to_string())
