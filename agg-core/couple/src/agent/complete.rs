@@ -67,6 +67,7 @@ impl Lifecycle {
             return Ok(());
         }
         let (copy_of, written) = (generation.copy_of, generation.writers.written);
+        self.own.registry.files.generations.end(area);
         if self.own.must_be_here(area) && self.pulls_first(area, &[ALL], After::Look(area)).is_ok()
         {
             return Ok(());

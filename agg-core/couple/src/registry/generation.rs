@@ -69,6 +69,8 @@ pub(crate) struct Writers {
     pub(crate) untold: bool,
     /// The open that began it, while that is the only one for writing that there has been.
     pub(crate) alone: Option<Handle>,
+    /// No process could write any more when its bytes began to be fetched or compared.
+    pub(crate) are_done: bool,
 }
 
 /// Readers of a generation that is not complete.
@@ -144,6 +146,7 @@ impl Generation {
         writers.handles.insert(handle);
         writers.open.insert(handle);
         writers.untold |= !open.tells;
+        writers.are_done = false;
     }
 
     /// An open has it no more.
@@ -172,6 +175,13 @@ impl Generation {
     /// their way to this one.
     pub(super) fn is_on_its_way(&self) -> bool {
         self.writers.sites.iter().any(|site| *site != 0) && !self.is_open_to_write()
+    }
+
+    /// Whether nobody has it open for writing, and it is complete as soon as its bytes have come
+    /// or were compared.
+    pub(super) fn is_coming(&self) -> bool {
+        let are_done = self.writers.are_done && !self.is_open_to_write();
+        !self.is_complete() && (are_done || self.is_on_its_way())
     }
 
     /// Whether its bytes are on other nodes than this one of a process.
@@ -241,6 +251,24 @@ mod tests {
         assert!(one.is_on_its_way());
         one.complete();
         assert!(!one.is_elsewhere(0) && !one.is_on_its_way());
+    }
+
+    #[test]
+    fn it_comes_if_its_writers_have_closed_it_and_its_bytes_are_not_here_or_not_compared() {
+        for (node, are_done) in [(0, true), (7, false)] {
+            let mut one = Generation::default();
+            one.open(5, &open(1, node, true));
+            assert!(!one.is_coming());
+            one.close(5);
+            one.writers.are_done = are_done;
+            assert!(one.is_coming());
+            one.open(6, &open(2, 0, true));
+            assert!(!one.is_coming());
+            one.close(6);
+            assert!(one.is_coming() != are_done, "it is looked at again");
+            one.complete();
+            assert!(!one.is_coming());
+        }
     }
 
     #[test]

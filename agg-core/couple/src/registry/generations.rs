@@ -50,6 +50,11 @@ impl Generations {
         }
     }
 
+    /// No process can write to a generation any more; its bytes are fetched or compared.
+    pub(crate) fn end(&mut self, area: Area) {
+        self.0.get_mut(&area).into_iter().for_each(|one| one.writers.are_done = true);
+    }
+
     /// Whether a generation is on its way to a directory.
     pub(crate) fn is_moving(&self) -> bool {
         self.values().any(|one| matches!(one.home, Home::Moving(_)))

@@ -78,8 +78,7 @@ impl<'a> Sequence<'a> {
     fn further(self, caller: &Caller, options: &Options, at: u64) -> Choice {
         let (name, job) = (self.name, caller.job);
         let is_known = name.knows(caller);
-        let is_ready = |one: &Generation| one.is_ready(options.at_step) && !one.is_by(caller.job);
-        let mut ready = self.after(at).filter(|(_, one)| is_ready(one));
+        let mut ready = self.ready(job, at, options.at_step);
         let found = match options.pick {
             Pick::Next if is_known && at > 0 && name.lost > at => return Choice::Lost(name.lost),
             Pick::Next if self.is_overtaken(caller.job, at, options.at_step) => {
@@ -93,15 +92,40 @@ impl<'a> Sequence<'a> {
                 }
                 next.map(|(area, _)| area)
             }
-            Pick::Latest => {
-                let area = |number| name.generations.get(&number).copied();
-                let again = || area(at).filter(|_| at > 0);
-                // All ranks of a collective open get the same one.
-                let shared = name.open_elsewhere(job, at).and_then(area);
-                shared.or_else(|| ready.next_back().map(|(area, _)| area)).or_else(again)
-            }
+            // All ranks of a collective open get the same one.
+            Pick::Latest => match name.open_elsewhere(job, at) {
+                None if self.is_one_coming(job, at, options.at_step) => return Choice::Wait,
+                shared => self.latest(job, at, shared, options.at_step),
+            },
         };
         found.map_or_else(|| self.nothing(caller, options, at), Choice::Next)
+    }
+
+    /// The generations after number `at` that readers of another program get now.
+    fn ready(
+        self,
+        job: Job,
+        at: u64,
+        at_step: bool,
+    ) -> impl DoubleEndedIterator<Item = (Area, &'a Generation)> + use<'a> {
+        let is_it = move |one: &Generation| one.is_ready(at_step) && !one.is_by(job);
+        self.after(at).filter(move |(_, one)| is_it(one))
+    }
+
+    /// The newest generation that a reader at number `at` gets now: `shared`, if other processes of
+    /// its program have that open.
+    fn latest(self, job: Job, at: u64, shared: Option<u64>, at_step: bool) -> Option<Area> {
+        let area = |number| self.name.generations.get(&number).copied();
+        let newest = || self.ready(job, at, at_step).next_back().map(|(area, _)| area);
+        shared.and_then(area).or_else(newest).or_else(|| area(at).filter(|_| at > 0))
+    }
+
+    /// Whether a generation after number `at` that its writers have closed is about to be the
+    /// newest complete one.
+    fn is_one_coming(self, job: Job, at: u64, at_step: bool) -> bool {
+        let others = self.after(at).rev().filter(|(_, one)| !one.is_for_nobody && !one.is_by(job));
+        let mut newer = others.take_while(|(_, one)| !one.is_ready(at_step));
+        newer.any(|(_, one)| one.is_coming())
     }
 
     /// The answer to a reader for which there is no generation.
@@ -135,8 +159,12 @@ impl<'a> Sequence<'a> {
             Choice::Own(area) | Choice::Next(area) => Some(area),
             // Closed by its writer, and complete as soon as that is seen.
             Choice::Wait => {
-                let (area, newest) = self.newest().filter(|(_, newest)| !newest.unlinked)?;
-                (!newest.is_complete() && !newest.is_open_to_write()).then_some(area)
+                let newest = self.newest().filter(|(_, newest)| !newest.unlinked);
+                let is_closed = |one: &Generation| !one.is_complete() && !one.is_open_to_write();
+                let closed = newest.filter(|(_, newest)| is_closed(newest)).map(|(area, _)| area);
+                let (job, at) = (caller.job, self.name.position(caller).at);
+                let latest = || self.latest(job, at, None, options.at_step);
+                closed.or_else(|| latest().filter(|_| options.pick == Pick::Latest))
             }
             Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped => None,
         }
@@ -218,6 +246,22 @@ mod tests {
         name.pass(&READER, 2);
         name.read_on(&other, 1);
         assert_eq!(latest(&name), Choice::Next(20), "none before its own");
+    }
+
+    #[test]
+    fn a_reader_of_the_latest_waits_for_one_that_is_closed_and_not_for_one_that_is_open() {
+        use State::{Complete, Writing};
+        let latest = |states: &[State], coming: u64| {
+            let (name, mut generations) = files(states);
+            generations.get_mut(&30).into_iter().for_each(|one| _ = one.writers.open.insert(5));
+            generations.get_mut(&coming).unwrap().writers.are_done = true;
+            let sequence = Sequence { name: &name, generations: &generations };
+            let options = Options { pick: Pick::Latest, ..Options::default() };
+            (sequence.choose(&READER, &options), sequence.meant(&READER, &options))
+        };
+        assert_eq!(latest(&[Complete, Writing], 20), (Choice::Wait, Some(20)));
+        assert_eq!(latest(&[Complete, Writing, Writing], 20), (Choice::Wait, Some(10)));
+        assert_eq!(latest(&[Writing, Complete, Writing], 10), (Choice::Next(20), Some(20)));
     }
 
     #[test]

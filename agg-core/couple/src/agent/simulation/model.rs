@@ -222,6 +222,11 @@ impl Expected {
         self.resizes.set(false);
     }
 
+    /// Whether all writers have closed it, and no reader was done with it.
+    fn is_left(&self) -> bool {
+        self.is_done.get() && self.is_idle() && !self.is_read.get()
+    }
+
     /// Whether readers may have it.
     pub(super) fn is_readable(&self) -> bool {
         self.is_done.get() || !self.bytes.borrow().states.is_empty()
@@ -251,6 +256,17 @@ impl File {
     /// The newest generation.
     pub(super) fn newest(&self) -> Option<Rc<Expected>> {
         self.generations.borrow().last().cloned()
+    }
+
+    /// The newest one that all writers have closed, if no reader was done with that; 0 for none.
+    pub(super) fn newest_left(&self) -> u64 {
+        let all = self.generations.borrow();
+        all.iter().rposition(|one| one.is_left()).map_or(0, |index| index as u64 + 1)
+    }
+
+    /// Whether writers have closed, or are closing, one after this number.
+    pub(super) fn is_closed_after(&self, number: u64) -> bool {
+        self.generations.borrow().iter().skip(number as usize).any(|one| one.is_done.get())
     }
 
     /// Whether readers were done with the generation of this number.

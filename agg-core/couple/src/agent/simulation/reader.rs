@@ -59,19 +59,25 @@ impl Reader {
             let how = How { path: path.clone(), options, mpi, read, blocking, ..How::default() };
             file.coming.set(file.coming.get() + usize::from(is_first && blocking));
             let before = self.program.shared.complete(&path);
+            let closed = file.newest_left();
             let opened = OpenFile::open(&self.program, &how).await;
             let after = self.program.shared.complete(&path);
             file.coming.set(file.coming.get() - usize::from(is_first && blocking));
             match opened {
                 Ok(open) => {
-                    self.check_number(&open, *position, (before.last(), after.last()));
+                    let newest = before.last().copied().unwrap_or(0).max(closed);
+                    self.check_number(&open, *position, (newest, after.last()));
                     let is_early = !before.contains(&open.generation);
                     return Some((open, is_early && self.target.options.at_sync));
                 }
                 Err(libc::EAGAIN) if !blocking => {
                     let is_there = before.contains(&(position.at + 1)) && position.seen;
                     let is_kept = after.contains(&(position.at + 1)) && !is_first;
-                    assert!(!is_there || !is_kept, "{}: nothing to read", self.program.name);
+                    let is_latest = self.target.options.pick == Pick::Latest;
+                    let newest = before.last().copied().unwrap_or(0);
+                    let waits = is_latest && file.is_closed_after(newest);
+                    let is_wrong = is_there && is_kept && !waits;
+                    assert!(!is_wrong, "{}: nothing to read", self.program.name);
                     if may_be_gone {
                         return None;
                     }
@@ -102,13 +108,13 @@ impl Reader {
         shared.awaits_calm.set(shared.awaits_calm.get() - 1);
     }
 
-    /// Checks that an open got the right generation; the newest complete ones were these before
-    /// and after it.
+    /// Checks that an open got the right generation; the newest ones that all writers had closed
+    /// were these before and after it.
     fn check_number(
         &self,
         open: &OpenFile,
         position: Position,
-        (before, after): (Option<&u64>, Option<&u64>),
+        (before, after): (u64, Option<&u64>),
     ) {
         let (name, number, Position { at, seen, lost }) =
             (&self.program.name, open.generation, position);
@@ -125,7 +131,7 @@ impl Reader {
         let next = if seen { at + 1 } else { at.max(1) };
         match self.target.options.pick {
             Pick::Latest => {
-                let before = before.copied().unwrap_or(0).max(at);
+                let before = before.max(at);
                 let is_newest = number >= before && (is_early || Some(&number) <= after);
                 let is_it = is_newest || !seen && number == at;
                 assert!(is_it, "{name}: {number} is not the latest: {before} to {after:?}");

@@ -286,10 +286,11 @@ impl Writer {
         let (from, to) = (making.path.clone(), making.target.path.clone());
         let options = making.target.options.clone();
         let next = making.target.file.generations.borrow().len();
+        assert!(generation.begins(false));
         making.target.file.add(generation.clone());
         let request = Request::Rename(from.clone(), to.clone(), options.clone());
         match self.program.order(request).await {
-            Ok(()) => return,
+            Ok(()) => return generation.ends(),
             Err(libc::EXDEV) => {}
             Err(error) => panic!("{}: rename: {error}", self.program.name),
         }
@@ -307,6 +308,7 @@ impl Writer {
         assert_eq!(new.generation, next as u64 + 1, "{}: the new name", self.program.name);
         new.put(0, &bytes);
         new.close(&self.program).await.unwrap();
+        generation.ends();
         self.program.order(Request::Unlink(from, options)).await.unwrap();
     }
 
