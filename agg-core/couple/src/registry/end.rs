@@ -125,6 +125,9 @@ impl Registry {
         let Some(generation) = self.files.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
         let unlinked = generation.unlinked;
+        let is_open = |process: &&Process| self.opens.writes(**process, area);
+        let closed = generation.writers.processes.iter().filter(|one| !is_open(one)).copied();
+        let closed: BTreeSet<Process> = closed.collect();
         let writer = writer.unwrap_or_else(|| generation.writers.maker.clone());
         let shown = String::from_utf8_lossy(&path);
         let (error, text) = match why {
@@ -139,7 +142,7 @@ impl Registry {
         let name = self.files.names.entry(path).or_default();
         name.last = name.last.max(number);
         if !unlinked {
-            name.lose(number, writer, area);
+            name.lose((number, area), writer, closed);
         }
     }
 

@@ -43,6 +43,11 @@ impl Registry {
         match choice {
             Choice::Own(area) => self.files.hide(area),
             Choice::Dropped => name.dropped = 0,
+            // What it removes is the one before, if there is one.
+            Choice::OwnLost(area) => {
+                self.files.names.has_told_of_death(process, area);
+                return self.unlink(process, path, options);
+            }
             // The last one that it has read, which is no word on those that came meanwhile.
             _ if name.removes_first(&caller) => {}
             Choice::Next(area) => {

@@ -37,12 +37,14 @@ pub(crate) struct Dead {
     pub(crate) area: Area,
     /// Processes that read a part of it, and have not been told.
     pub(crate) untold: BTreeSet<Process>,
+    /// Processes that had written and closed it, and have not been told.
+    pub(crate) writers: BTreeSet<Process>,
 }
 
 impl Dead {
     /// A generation without readers.
     pub(crate) fn unread(number: u64, writer: String) -> Self {
-        Self { number, writer, area: 0, untold: BTreeSet::new() }
+        Self { number, writer, area: 0, untold: BTreeSet::new(), writers: BTreeSet::new() }
     }
 }
 
@@ -119,12 +121,18 @@ impl Name {
         self.last
     }
 
-    /// A generation has died. Processes that have read a part of it have to learn that.
-    pub(super) fn lose(&mut self, number: u64, writer: String, area: Area) {
+    /// A generation has died. Processes that have read a part of it, and `writers`, have to learn
+    /// that.
+    pub(super) fn lose(
+        &mut self,
+        (number, area): (u64, Area),
+        writer: String,
+        writers: BTreeSet<Process>,
+    ) {
         let readers = self.readers.values().flat_map(|reader| &reader.processes);
         let reads = |at: &Position| at.at == number && at.finished < number;
         let untold = readers.filter(|(_, at)| reads(at)).map(|(process, _)| *process).collect();
-        self.dead = Some(Dead { number, writer, area, untold });
+        self.dead = Some(Dead { number, writer, area, untold, writers });
     }
 
     /// The position of a process. A new one begins at the end of those before it.
@@ -323,7 +331,7 @@ mod tests {
         assert_eq!(name.add(70), 1);
         [1, 2].iter().for_each(|process| name.read_on(&caller(*process), 1));
         name.stop_reading(2, 2, true);
-        name.lose(1, "p".into(), 70);
+        name.lose((1, 70), "p".into(), BTreeSet::new());
         assert_eq!(name.dead.as_ref().unwrap().untold, [1].into());
         assert_eq!(name.add(71), 2);
         assert!(name.dead.is_none());

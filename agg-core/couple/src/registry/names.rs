@@ -93,10 +93,14 @@ impl Names {
         self.values().any(|name| name.dead.is_some())
     }
 
-    /// A process that had read a part of a generation knows that its writer has died.
+    /// A process that had read a part of a generation, or had written and closed it, knows that a
+    /// writer of it has died.
     pub(crate) fn has_told_of_death(&mut self, process: Process, area: Area) {
         let dead = self.values_mut().filter_map(|name| name.dead.as_mut());
-        dead.filter(|dead| dead.area == area).for_each(|dead| _ = dead.untold.remove(&process));
+        for dead in dead.filter(|dead| dead.area == area) {
+            dead.untold.remove(&process);
+            dead.writers.remove(&process);
+        }
     }
 
     /// The death that an answer of `EIO` reports.

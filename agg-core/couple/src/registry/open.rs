@@ -47,6 +47,7 @@ impl Registry {
                 Answer::Wait
             }
             Choice::Dropped => Answer::Fail(libc::ESTALE),
+            Choice::OwnLost(area) => self.tell_own_loss(caller, area),
             Choice::Lost(number) | Choice::Dead(number) => {
                 let name = self.files.names.announce(caller, ask);
                 name.pass(caller, number);
@@ -85,6 +86,10 @@ impl Registry {
             return Answer::Fail(libc::EEXIST);
         }
         let begins = ask.truncate || ask.exclusive || emptied;
+        let sequence = self.files.sequence(&ask.path).filter(|_| !begins);
+        if let Some(area) = sequence.and_then(|one| one.own_loss(caller)) {
+            return self.tell_own_loss(caller, area);
+        }
         match there.map(|(area, one)| (area, one.state, one.is_on_its_way())) {
             // A generation on its way to this node is as good as complete for a writer.
             Some((_, State::Writing, true)) if !ask.truncate => Answer::Wait,
@@ -103,6 +108,13 @@ impl Registry {
             None if ask.create || emptied => self.begin(caller, ask, None),
             None => Answer::Fail(libc::ENOENT),
         }
+    }
+
+    /// A process learns that the generation that it had written and closed is lost: it would take
+    /// the one before for that.
+    fn tell_own_loss(&mut self, caller: &Caller, area: Area) -> Answer {
+        self.files.names.has_told_of_death(caller.process, area);
+        Answer::Fail(libc::EIO)
     }
 
     /// Begins a generation, if there is room for it.

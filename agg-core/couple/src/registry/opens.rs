@@ -118,6 +118,11 @@ impl Opens {
         opens.map(|open| open.node).filter(|node| *node != 0).collect()
     }
 
+    /// Whether a process has a generation open for writing.
+    pub(super) fn writes(&self, process: Process, area: Area) -> bool {
+        self.values().any(|open| open.area == area && open.write && open.process == process)
+    }
+
     /// Whether a process of the node has a generation open for writing.
     pub(crate) fn is_open_on(&self, area: Area, node: u64) -> bool {
         self.values().any(|open| open.area == area && open.write && open.node == node)

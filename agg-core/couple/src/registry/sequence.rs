@@ -20,6 +20,8 @@ pub(super) enum Choice {
     Lost(u64),
     /// The generation that its own program wrote was dropped.
     Dropped,
+    /// The generation that it wrote and closed was lost, because another process died.
+    OwnLost(Area),
 }
 
 /// A name and its generations.
@@ -46,9 +48,19 @@ impl<'a> Sequence<'a> {
         self.after(0).any(|(_, one)| !one.is_complete())
     }
 
+    /// The newest generation, if a process wrote and closed it, and does not know that it is lost.
+    pub(super) fn own_loss(self, caller: &Caller) -> Option<Area> {
+        let dead = self.name.dead.as_ref().filter(|dead| dead.writers.contains(&caller.process))?;
+        let is_newer = self.newest().is_none_or(|(_, newest)| newest.number < dead.number);
+        is_newer.then_some(dead.area)
+    }
+
     /// Looks for the generation that an open for reading gets now.
     pub(super) fn choose(self, caller: &Caller, options: &Options) -> Choice {
         let (name, job) = (self.name, caller.job);
+        if let Some(area) = self.own_loss(caller) {
+            return Choice::OwnLost(area);
+        }
         if let Some((area, newest)) = self.newest()
             && newest.is_by(job)
             && !newest.unlinked
@@ -166,7 +178,7 @@ impl<'a> Sequence<'a> {
                 let latest = || self.latest(job, at, None, options.at_step);
                 closed.or_else(|| latest().filter(|_| options.pick == Pick::Latest))
             }
-            Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped => None,
+            Choice::Dead(_) | Choice::Lost(_) | Choice::Dropped | Choice::OwnLost(_) => None,
         }
     }
 

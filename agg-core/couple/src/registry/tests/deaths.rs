@@ -45,6 +45,31 @@ fn other_writers_of_what_died_are_told_until_they_close_it() {
 }
 
 #[test]
+fn a_writer_that_had_closed_what_died_is_told_by_its_next_open_and_gets_nothing_older() {
+    for write in [false, true] {
+        let mut scene = Scene::with(&[1]);
+        scene.join(2, 1, 2, 1);
+        scene.make(1);
+        let (first, own) = (scene.write(1), scene.write(2));
+        assert_eq!(first.area, own.area);
+        scene.close(2, own, 0);
+        scene.end(1, false);
+        let ask = Ask { path: FILE.into(), write, create: write, ..Ask::default() };
+        assert_eq!(scene.registry.open(2, &ask), Answer::Fail(libc::EIO));
+        let open = opened(scene.registry.open(2, &ask));
+        assert_eq!(open.generation, if write { 3 } else { 1 }, "it knows what it gets");
+    }
+    let mut scene = Scene::with(&[1]);
+    scene.join(2, 1, 2, 1);
+    let (_, own) = (scene.write(1), scene.write(2));
+    scene.close(2, own, 0);
+    scene.end(1, false);
+    let anew =
+        Ask { path: FILE.into(), write: true, truncate: true, create: true, ..Ask::default() };
+    assert_eq!(opened(scene.registry.open(2, &anew)).generation, 2, "it needs nothing older");
+}
+
+#[test]
 fn writers_of_what_was_removed_or_not_changed_have_lost_nothing() {
     let mut scene = Scene::with(&[1, 2]);
     let (one, other) = (scene.write(1), scene.write(2));
