@@ -354,6 +354,8 @@ impl Shared {
                 Ok(self.begin_renewal(key, News::ALL, Some(BTreeSet::new()), wants))
             }
             Some(Task::Resize(size, asked)) => {
+                // What is written there later is not what was kept.
+                self.kept.take(Extent::between(size, u64::MAX));
                 self.twin.set_size(size)?;
                 Ok(Step::Ask(asked))
             }

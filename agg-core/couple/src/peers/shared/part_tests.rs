@@ -107,6 +107,27 @@ fn nothing_is_fetched_of_what_the_program_has_cut_off() {
 }
 
 #[test]
+fn what_is_written_over_cut_bytes_that_were_kept_is_no_older_than_the_owners() {
+    let mut scene = Scene::new();
+    scene.fetch(Extent::new(0, SIZE));
+    scene.shared.push_size(Then::Keep(vec![Extent::new(0, 10)], false));
+    let asked = Asked { link: 0, process: 0, request: Request::Resize(1, 0) };
+    scene.shared.resize(0, asked);
+    scene.work();
+    for file in [&scene.copy, &scene.owner] {
+        for size in [0, SIZE] {
+            os::ftruncate(file.as_raw_fd(), size).unwrap();
+        }
+    }
+    twin::apply(scene.copy.as_raw_fd(), &[(0, b"new")], SIZE).unwrap();
+    twin::apply(scene.owner.as_raw_fd(), &[(20, b"others'")], SIZE).unwrap();
+    scene.shared.renew(Wants::All);
+    scene.work();
+    assert_eq!(contents(&scene.copy, 0, 3), b"new");
+    assert_eq!(contents(&scene.copy, 20, 7), b"others'");
+}
+
+#[test]
 fn all_that_was_not_fetched_comes_when_a_program_wants_all() {
     let mut scene = Scene::new();
     scene.fetch(Extent::new(0, 1));
