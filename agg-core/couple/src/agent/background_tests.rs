@@ -4,6 +4,7 @@ use super::tests::{FILE, Scene};
 use super::*;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options, Process, State};
+use aggio_config::settings::couple::Pick;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -191,4 +192,23 @@ fn an_agent_does_not_end_while_generations_are_copied_or_compared() {
     scene.close(1, open);
     assert_eq!(scene.newest(), 2);
     assert_eq!(scene.agent.end_if_idle(), Reply::Done);
+}
+
+#[test]
+fn a_reader_of_the_latest_generation_waits_for_a_large_copy_that_is_compared() {
+    let mut scene = Scene::with_update();
+    let open = scene.answer(1);
+    let time = open.1.metadata().unwrap().modified().unwrap();
+    open.1.write_all_at(b"new", 0).unwrap();
+    open.1.set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
+    scene.close(1, open);
+    let options = Options { pick: Pick::Latest, ..Options::default() };
+    let ask = Ask { path: FILE.to_vec(), options, ..Ask::default() };
+    let [read, blocking] = [true; 2];
+    let request = Request::Open { ask, read, append: false, blocking, parts: false, mode: 0 };
+    scene.agent.receive(2, request);
+    let (_, file) = scene.answer(2);
+    let mut bytes = [0; 3];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"new");
 }
