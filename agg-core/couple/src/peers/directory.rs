@@ -341,7 +341,8 @@ impl Directory {
         self.owned.iter().any(|owned| owned == name)
     }
 
-    /// Removes the files that name this agent.
+    /// Removes the files that name this agent, and those of agents that were killed: no agent may
+    /// come after this one.
     pub(crate) fn withdraw(&self) {
         for name in &self.owned {
             if self.owner(name).is_ok_and(|owner| owner == Some(Owner::Here)) {
@@ -351,6 +352,8 @@ impl Directory {
         if self.address(&self.own).is_ok_and(|address| address.is_some()) {
             let _ = fs::remove_file(self.agent_file(&self.own.host));
         }
+        // Others may have handed names over that nobody has asked for since.
+        let _ = self.sweep();
     }
 }
 

@@ -16,6 +16,14 @@ fn place() -> (tempfile::TempDir, Place) {
     (scratch, place)
 }
 
+/// Lets an agent live until the file is dropped.
+fn live(directory: &Directory) -> File {
+    directory.publish("10.0.0.2:5").unwrap();
+    let lock = File::create(directory.path.join(format!("{}.lock", directory.own.host))).unwrap();
+    lock.try_lock().unwrap();
+    lock
+}
+
 #[test]
 fn the_first_agent_that_wants_a_name_owns_it_until_it_ends() {
     let (_scratch, place) = place();
@@ -38,6 +46,7 @@ fn the_first_agent_that_wants_a_name_owns_it_until_it_ends() {
 fn a_name_that_its_owner_hands_over_is_the_other_agents_and_goes_with_that() {
     let (_scratch, place) = place();
     let (mut one, mut two) = (on(&place, "a"), on(&place, "b"));
+    let _alive = live(&two);
     assert_eq!(one.claim(b"/f").unwrap(), Owner::Here);
     let other = Instance::of_words(&two.own().words()).unwrap();
     assert_eq!(other, two.own);
@@ -81,15 +90,25 @@ fn a_name_is_taken_from_the_dead_once() {
     assert_eq!(three.claim(b"/f").unwrap(), Owner::There(two.own.clone()));
     assert_eq!(dead.owner(b"/g").unwrap(), None);
     dead.claim(b"/g").unwrap();
-    two.publish("10.0.0.2:5").unwrap();
-    fs::write(place.path().join("b.lock"), "").unwrap();
-    let lock = File::open(place.path().join("b.lock")).unwrap();
-    // SAFETY: no memory is involved.
-    assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
+    let _alive = live(&two);
     three.sweep().unwrap();
     assert_eq!(three.owner(b"/g").unwrap(), None, "its owner is dead");
     dead.withdraw();
     assert_eq!(three.owner(b"/f").unwrap(), Some(Owner::There(two.own.clone())));
+}
+
+#[test]
+fn an_agent_that_ends_removes_names_of_which_a_dead_one_and_it_do_not_know() {
+    let (_scratch, place) = place();
+    let (mut one, two, three) = (on(&place, "a"), on(&place, "b"), on(&place, "c"));
+    let _alive = live(&one);
+    drop(live(&two));
+    for (name, to) in [(b"/f", &two.own), (b"/g", &three.own)] {
+        one.claim(name).unwrap();
+        one.hand_over(name, to).unwrap();
+    }
+    three.withdraw();
+    assert_eq!([b"/f", b"/g"].map(|name| one.owner(name).unwrap()), [None, None]);
 }
 
 #[test]
