@@ -4,8 +4,9 @@
 //! aggio-test-kill [--all | --rank RANK] [--from FILE] NUMBER PROGRAM [ARGUMENT...]
 //! ```
 //!
-//! System calls of all processes and threads of the program are counted together as they begin. At
-//! the one with NUMBER its process (with `--all`, every process of the program) gets SIGKILL before
+//! System calls of all processes and threads of the program are counted together as they begin,
+//! except those that only wait: their number depends on the load of the machine. At the one with
+//! NUMBER its process (with `--all`, every process of the program) gets SIGKILL before
 //! the call is carried out; the others continue untouched. Prints `killed in call CALL` or `ended
 //! after COUNT calls`, and `hung` if something was still running half a minute later, which it then
 //! kills. `--rank` is for a rank of an MPI job: ranks other than RANK run untouched, and when RANK
@@ -16,6 +17,17 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+
+/// Calls that only wait.
+const WAITS: [i64; 7] = [
+    libc::SYS_sched_yield,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+];
 
 /// Seconds after which nothing of the program may be running.
 const PATIENCE: u32 = 30;
@@ -164,11 +176,15 @@ impl Watch {
             return false;
         }
         self.from = None;
-        self.count += 1;
-        if self.killed.is_some() || self.count != self.number {
+        let call = call_of(pid);
+        if self.killed.is_some() || WAITS.contains(&call) {
             return false;
         }
-        self.killed = Some(call_of(pid));
+        self.count += 1;
+        if self.count != self.number {
+            return false;
+        }
+        self.killed = Some(call);
         if self.all {
             self.kill_everybody();
         } else {
