@@ -33,14 +33,11 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-# Three parts that run beside each other. The first two take about the same time; the third has the
-# tests that wait more than they compute: for killed programs, time limits and hosts that are away.
-# More jobs of many ranks on two cores are so slow that some tests take them for hung.
-FIRST  := battery blobs campaign containers coupled_early deferred demo \
-  differential e3sm hdf5_ranks hosts killed limits memory_limit programs staged staged_sets
-WAITING := coupled_campaign coupled_hosts coupled_late_ranks coupled_mount coupled_mpi \
-  coupled_nodes coupled_random coupled_spread coupled_survival fsx merge_to mount_caches \
-  requests
+# Three parts that run beside each other, and take about the same time. The tests of coupling wait
+# more than they compute: for killed programs, time limits and hosts that are away. More jobs of
+# many ranks on two cores are so slow that some tests take them for hung.
+FIRST  := containers deferral mpi
+WAITING := coupled
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(FIRST) $(WAITING),$(sort $(SUITES_OF_TESTS)))
@@ -133,8 +130,8 @@ bench:
 # Not with `>` alone: a failure must not leave half a document. Both tests leave the table of what
 # they compare in tmp/counted.md and tmp/predicted.md below the target folder.
 simulate: build
-	$(CARGO) test -p aggio --test counted
-	AGGIO_TESTS=require AGGIO_LIBRARY=$(LIBRARY) $(CARGO) test -p aggio-tests --test predicted
+	$(CARGO) test -p aggio --test commands counted::
+	AGGIO_TESTS=require AGGIO_LIBRARY=$(LIBRARY) $(CARGO) test -p aggio-tests --test mpi predicted::
 	$(TARGET)/release/aggio simulate --markdown --machine cluster,lustre \
 	  --ranks 1000,100000 simulation > $(TARGET)/simulation.md
 	cp $(TARGET)/simulation.md docs/benchmarks/simulation.md

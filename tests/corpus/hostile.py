@@ -8,7 +8,7 @@ hostile files are.
 Classes are those of the files that PnetCDF's ncvalidator refuses, of inputs that made netCDF's own
 readers abort or ask for gigabytes, and of everything else in a header that is a number. A set is
 the length of its first file (two bytes), the first file, and the second.
-tools/tests/netcdf_hostile.rs says what becomes of each.
+tools/tests/commands/netcdf_hostile.rs says what becomes of each.
 """
 import os
 import struct

@@ -14,17 +14,17 @@ const SLEEPS: &[(&str, usize)] = &[
     ("agg-core/engine/src/file/tests/data.rs", 1),
     ("agg-core/engine/src/file/tests/small.rs", 2),
     // An agent that is stopped, and one that is slow to answer.
-    ("tests/tests/coupled_deaths.rs", 1),
+    ("tests/tests/coupled/deaths.rs", 1),
     // A link that is down for 10 s; an agent that is stopped for 5 s.
-    ("tests/tests/coupled_nodes.rs", 2),
+    ("tests/tests/coupled/nodes.rs", 2),
     // Outages of random lengths, and of a length at which nodes give each other up.
-    ("tests/tests/coupled_random.rs", 3),
+    ("tests/tests/coupled/random.rs", 3),
     // A file that has changed within two seconds is not cached.
-    ("tests/slowfs/tests/requests.rs", 1),
-    ("tests/tests/hdf5_chunks.rs", 1),
-    ("tests/tests/hdf5_filters.rs", 1),
+    ("tests/slowfs/tests/slowfs/requests.rs", 1),
+    ("tests/tests/formats/hdf5_chunks.rs", 1),
+    ("tests/tests/formats/hdf5_filters.rs", 1),
     // The client of GlusterFS keeps names and bytes for a second.
-    ("tests/tests/stale.rs", 1),
+    ("tests/tests/mpi/stale.rs", 1),
 ];
 
 /// Whether a line sleeps for a fixed time that counts, or for seconds.

@@ -1,0 +1,14 @@
+//! The commands of `aggio`: what they print, write and return.
+
+mod containers;
+mod counted;
+mod documents;
+mod exit_statuses;
+mod merge_to;
+#[path = "../mounted/mod.rs"]
+mod mounted;
+mod netcdf;
+mod netcdf_hostile;
+mod outputs;
+mod simulation;
+mod streams;
