@@ -58,8 +58,8 @@ const CRATES: &[&str] = &[
 /// Where sources are.
 const FOLDERS: &[&str] = &["agg-core", "formats", "fusefs", "preload", "tests", "tools"];
 
-/// Folders that may keep state of a process: the host, but not the crate below it, and tests.
-const HOSTS: &[&str] = &["preload/src", "tests"];
+/// Folders that may keep state of a process: the library that is loaded into it, and tests.
+const HOSTS: &[&str] = &["preload", "tests"];
 
 /// Lines of a file at most.
 const LINES: usize = 450;
@@ -202,10 +202,17 @@ fn wrong_state(files: &[(String, String)], known: &[(&str, &str)]) -> Vec<String
     }
     let new = found.iter().filter(|state| !known.contains(state));
     let gone = known.iter().filter(|state| !found.contains(state));
-    let new = new
-        .map(|(file, name)| format!("{file}: {name}: only preload/src/ has statics that change"));
+    let new =
+        new.map(|(file, name)| format!("{file}: {name}: only preload/ has statics that change"));
     let gone = gone.map(|(file, name)| format!("{file}: {name}: is gone; remove it from STATE"));
     new.chain(gone).collect()
+}
+
+/// Files that refer to items of crates above them by link symbols.
+fn linked(files: &[(String, String)]) -> Vec<String> {
+    let symbols = concat!("extern ", "\"Rust\"");
+    let linked = files.iter().filter(|(_, text)| text.contains(symbols));
+    linked.map(|(file, _)| format!("{file}: {symbols}: pass the value, or own it")).collect()
 }
 
 /// Files with too many lines.
@@ -245,6 +252,11 @@ fn a_crate_depends_on_crates_below_it_only() {
 #[test]
 fn no_state_of_the_process_is_added_outside_the_host() {
     none(wrong_state(&sources(&root()), STATE));
+}
+
+#[test]
+fn no_crate_reaches_up_by_link_symbols() {
+    none(linked(&sources(&root())));
 }
 
 #[test]
@@ -320,6 +332,15 @@ fn a_planted_crate_without_a_place_is_found() {
 }
 
 #[test]
+fn a_planted_link_symbol_is_found() {
+    let tree = Tree::new("linked");
+    let text = concat!("//! A file.\n\nunsafe extern ", "\"Rust\" {\n    safe static A: u8;\n}\n");
+    tree.put("preload/posix/src/wrong.rs", text).put("preload/src/right.rs", "//! A file.\n");
+    let found = linked(&sources(&tree.0));
+    assert!(found.len() == 1 && found[0].starts_with("preload/posix/src/wrong.rs: "), "{found:?}");
+}
+
+#[test]
 fn planted_state_is_found_outside_the_host_and_its_tests_only() {
     let plain = "//! A file.\n\nstatic NAMES: &[&str] = &[];\npub static SIZES: [u8; 2] = [0; 2];\n\
                  unsafe extern \"C\" {\n    static mut stdin: *mut FILE;\n}\n";
@@ -335,7 +356,7 @@ fn planted_state_is_found_outside_the_host_and_its_tests_only() {
         let tested = format!("{plain}\n#[cfg(test)]\nmod tests {{\n    {line}\n}}\n");
         let tree = Tree::new(name);
         tree.put("agg-core/base/src/wrong.rs", &text).put("preload/src/right.rs", &text);
-        tree.put("preload/posix/src/right.rs", plain);
+        tree.put("preload/posix/src/right.rs", &text);
         tree.put("formats/src/right.rs", &tested).put("tools/src/tests.rs", &text);
         let found = wrong_state(&sources(&tree.0), &[]);
         let expected = format!("agg-core/base/src/wrong.rs: {name}: ");

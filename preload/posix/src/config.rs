@@ -1,13 +1,13 @@
 //! The environment of the process, as the host has read it.
 
-use super::host::{Config, process};
+use super::host::{Config, host};
 use agg_core::driver::Drivers;
 use agg_core::{Error, Result};
 use aggio_formats::SetDriver;
 
 /// The settings of the environment.
 pub fn get() -> &'static Config {
-    (process().host.config)()
+    (host().config)()
 }
 
 /// The drivers of files of MPI-IO, with the rules for containers and sets.

@@ -41,9 +41,9 @@ pub unsafe trait Object: Sync + 'static {
     fn references(&self) -> &AtomicUsize;
 }
 
-/// The objects of all descriptors, as the host's item `aggio_posix_descriptors`. All its bytes are
-/// zero, so that it takes no room in a file, nor in memory before it is used.
-pub struct Descriptors {
+/// The objects of all descriptors. All its bytes are zero, so that it takes no room in a file, nor
+/// in memory before it is used.
+struct Descriptors {
     /// Addresses of objects, with their kinds in the lowest bits.
     entries: [AtomicPtr<()>; LIMIT],
     /// How many descriptors are open on objects of each kind.
@@ -54,7 +54,7 @@ pub struct Descriptors {
 
 impl Descriptors {
     /// None is ours.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             entries: [const { AtomicPtr::new(std::ptr::null_mut()) }; LIMIT],
             counts: [const { AtomicUsize::new(0) }; KINDS + 1],
@@ -63,10 +63,7 @@ impl Descriptors {
     }
 }
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_descriptors"]
-    safe static TABLE: Descriptors;
-}
+static TABLE: Descriptors = Descriptors::new();
 
 /// What a descriptor is open on, of any kind.
 #[derive(Clone, Copy)]

@@ -218,8 +218,8 @@ pub struct Registry {
     spare_descriptions: Vec<&'static Description>,
 }
 
-/// All files of the process, as the host's item `aggio_posix_files`.
-pub struct Files {
+/// All files of the process.
+struct Files {
     lock: Lock,
     registry: UnsafeCell<Registry>,
 }
@@ -228,17 +228,14 @@ unsafe impl Sync for Files {}
 
 impl Files {
     /// None.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         let registry =
             Registry { files: Vec::new(), spare_files: Vec::new(), spare_descriptions: Vec::new() };
         Self { lock: Lock::new(), registry: UnsafeCell::new(registry) }
     }
 }
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_files"]
-    safe static FILES: Files;
-}
+static FILES: Files = Files::new();
 
 /// Locks the list of files, before the lock of any file, and calls `with`; `None` in a signal
 /// handler that interrupted its owner.

@@ -16,14 +16,13 @@ use agg_core::settings::Settings;
 use aggio_formats::SetDriver;
 use libc::{FILE, c_int};
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_process"]
-    safe static PROCESS: Process;
-    #[link_name = "aggio_posix_thread"]
-    safe fn this_thread() -> *const Thread;
+static PROCESS: Process = Process::new();
+
+thread_local! {
+    static THREAD: Thread = const { Thread::new() };
 }
 
 /// The settings of the environment.
@@ -94,9 +93,9 @@ impl Flags {
     }
 }
 
-/// The state of a process that no module has for itself, as the host's item `aggio_posix_process`.
-pub struct Process {
-    pub(crate) host: Host,
+/// The state of a process that no module has for itself.
+pub(crate) struct Process {
+    host: OnceLock<Host>,
     pub(crate) next: Slots,
     pub(crate) flags: Flags,
     /// Files that are, or were, mapped.
@@ -141,9 +140,9 @@ impl StandardStream {
 
 impl Process {
     /// Nothing is served yet.
-    pub const fn new(host: Host) -> Self {
+    const fn new() -> Self {
         Self {
-            host,
+            host: OnceLock::new(),
             next: Slots::new(),
             flags: Flags::new(),
             mappings: Mappings::new(),
@@ -159,9 +158,8 @@ impl Process {
     }
 }
 
-/// The state of a thread, to which the host's function `aggio_posix_thread` points.
-#[derive(Default)]
-pub struct Thread {
+/// The state of a thread.
+pub(crate) struct Thread {
     /// How often it has entered aggio.
     pub(crate) inside: Cell<u32>,
     /// It reads a set just now, unless a signal handler asks.
@@ -172,9 +170,19 @@ pub struct Thread {
 
 impl Thread {
     /// Outside.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         Self { inside: Cell::new(0), reading: Cell::new(false), child_lost: Cell::new(false) }
     }
+}
+
+/// Takes the functions that the host provides. Comes before all else, and once.
+pub fn install(host: Host) {
+    PROCESS.host.get_or_init(|| host);
+}
+
+/// The functions that the host provides.
+pub(crate) fn host() -> &'static Host {
+    PROCESS.host.get().expect("the host installs its functions when it is loaded")
 }
 
 /// The process.
@@ -186,6 +194,5 @@ pub(crate) fn process() -> &'static Process {
 /// Lets `with` use the state of this thread.
 #[inline(always)]
 pub(crate) fn thread<T>(with: impl FnOnce(&Thread) -> T) -> T {
-    // SAFETY: the host's value lives as long as the thread.
-    with(unsafe { &*this_thread() })
+    THREAD.with(with)
 }

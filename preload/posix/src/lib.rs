@@ -87,10 +87,7 @@ pub mod temporary;
 mod times;
 pub mod wide;
 
-pub use descriptors::Descriptors;
-pub use files::Files;
-pub use host::{Config, Host, Process, Thread};
-pub use spool::OwnSpool;
+pub use host::{Config, Host, install};
 
 #[cfg(test)]
 mod tests;

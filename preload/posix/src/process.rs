@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::files::{self, Description, File};
-use super::host::process;
+use super::host::{host, process};
 use super::next;
 use super::reason::Reason;
 use super::{containers, coupled, descriptors, flush, report, settle, spool, state};
@@ -194,7 +194,7 @@ pub fn at_exit() {
 
 fn tell_unused() {
     let _inside = state::Inside::enter();
-    (process().host.at_exit)();
+    (host().at_exit)();
 }
 
 fn finish(file: &'static File, held: &mut files::Held) {

@@ -11,8 +11,8 @@ use std::cell::UnsafeCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
-/// The spool of the process, as the host's item `aggio_posix_spool`.
-pub struct OwnSpool {
+/// The spool of the process.
+struct OwnSpool {
     lock: Lock,
     spool: UnsafeCell<Option<Spool>>,
     /// The spools of other processes, as long as there is no own one.
@@ -27,7 +27,7 @@ unsafe impl Sync for OwnSpool {}
 
 impl OwnSpool {
     /// None.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             lock: Lock::new(),
             spool: UnsafeCell::new(None),
@@ -38,10 +38,7 @@ impl OwnSpool {
     }
 }
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_spool"]
-    safe static OWN: OwnSpool;
-}
+static OWN: OwnSpool = OwnSpool::new();
 
 fn with<T>(work: impl FnOnce(&mut Option<Spool>) -> T) -> Option<T> {
     let _guard = OWN.lock.lock()?;

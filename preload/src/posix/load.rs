@@ -1,13 +1,14 @@
 //! Work when the library is loaded and unloaded, and around `fork`.
 
 use super::{environment, symbols};
-use crate::{config, pnetcdf, rescue};
+use crate::{config, pnetcdf, rescue, unused};
 use agg_core::settings::sets::SetRule;
-use aggio_posix::{coupled, open, process, staged, state};
+use aggio_posix::{Host, coupled, open, process, staged, state};
 use std::ffi::CStr;
 
 /// When the library is loaded: looks whether there are rules, and whether this is an MPI program.
 extern "C" fn loaded() {
+    aggio_posix::install(Host { config: config::get, at_exit: unused::tell_at_exit });
     symbols::resolve();
     be_strict();
     if !is_privileged() {

@@ -5,13 +5,11 @@
 //! symbols, rows   the table of interposed functions, one row each, and its macros
 //! spawn        those with arguments of any number
 //! load         when the library is loaded and unloaded, and around `fork`
-//! host         the state of the process, which `aggio-posix` uses
 //! execute, environment   programs that are started: these may be containers, or inherit them
 //! ```
 
 mod environment;
 mod execute;
-mod host;
 mod load;
 #[macro_use]
 mod rows;

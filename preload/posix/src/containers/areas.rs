@@ -15,8 +15,8 @@ pub(super) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// All areas of the process, as the host's item `aggio_posix_areas`.
-pub struct Areas {
+/// All areas of the process.
+struct Areas {
     list: Locked<Vec<Area>>,
     /// How many there are, and how many of them are live.
     count: AtomicUsize,
@@ -27,16 +27,13 @@ pub struct Areas {
 
 impl Areas {
     /// None.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         let (count, live) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { list: Locked::new(Vec::new()), count, live, change: Lock::new() }
     }
 }
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_areas"]
-    safe static AREAS: Areas;
-}
+static AREAS: Areas = Areas::new();
 
 /// Pages of memory that stand for bytes of a container.
 #[derive(Clone)]

@@ -43,7 +43,6 @@ mod set;
 mod table;
 mod write_buffer;
 
-pub use areas::Areas;
 pub use aside::{aside, room};
 pub use further::{attribute, attributes, change_attribute, link, reopened};
 pub use kinds::{access, is_no_directory, readdir};

@@ -51,7 +51,7 @@ pub use process::{
     write_streams,
 };
 pub use stream::{fclose, reopen};
-pub use table::{Coupled, OpenCoupled};
+pub use table::OpenCoupled;
 
 use agg_core::log;
 use agg_core::log::Level;

@@ -13,9 +13,8 @@ use std::sync::atomic::{
 /// How many opens of coupled files a process can have at a time.
 const MOST: usize = 4096;
 
-/// The open coupled files of the process, which the host defines as its item `aggio_posix_coupled`.
-/// Initially, all bytes are zero.
-pub struct Coupled {
+/// The open coupled files of the process. Initially, all bytes are zero.
+pub(super) struct Coupled {
     opens: [OpenCoupled; MOST],
     /// The process is failing, so its generations are not complete at exit.
     pub(super) dies: AtomicBool,
@@ -32,7 +31,7 @@ pub struct Coupled {
 
 impl Coupled {
     /// Makes an empty table.
-    pub const fn new() -> Self {
+    const fn new() -> Self {
         Self {
             opens: [const { OpenCoupled::new() }; MOST],
             dies: AtomicBool::new(false),
@@ -44,10 +43,7 @@ impl Coupled {
     }
 }
 
-unsafe extern "Rust" {
-    #[link_name = "aggio_posix_coupled"]
-    pub(super) safe static TABLE: Coupled;
-}
+pub(super) static TABLE: Coupled = Coupled::new();
 
 /// One open, shared by duplicates of its descriptor.
 pub struct OpenCoupled {

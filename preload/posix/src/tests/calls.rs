@@ -1,7 +1,5 @@
 //! A process in which files are served, and calls as the host makes them.
 
-use crate::containers::Areas;
-use crate::coupled::Coupled;
 use crate::operations::{Call, Transfer};
 use crate::*;
 use agg_core::Engine;
@@ -15,33 +13,6 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
-
-#[unsafe(export_name = "aggio_posix_process")]
-static PROCESS: Process = Process::new(Host { config, at_exit: || () });
-
-#[unsafe(export_name = "aggio_posix_descriptors")]
-static DESCRIPTORS: Descriptors = Descriptors::new();
-
-#[unsafe(export_name = "aggio_posix_files")]
-static FILES: Files = Files::new();
-
-#[unsafe(export_name = "aggio_posix_spool")]
-static SPOOL: OwnSpool = OwnSpool::new();
-
-#[unsafe(export_name = "aggio_posix_coupled")]
-static COUPLED: Coupled = Coupled::new();
-
-#[unsafe(export_name = "aggio_posix_areas")]
-static AREAS: Areas = Areas::new();
-
-thread_local! {
-    static THREAD: Thread = const { Thread::new() };
-}
-
-#[unsafe(export_name = "aggio_posix_thread")]
-fn thread() -> *const Thread {
-    THREAD.with(std::ptr::from_ref)
-}
 
 fn spool() -> PathBuf {
     std::env::temp_dir().join(format!("aggio-posix-{}", std::process::id()))
@@ -76,6 +47,7 @@ pub(crate) fn served() -> MutexGuard<'static, ()> {
     let turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     STARTED.call_once(|| {
         std::fs::create_dir(spool()).expect("a directory for the spool");
+        install(Host { config, at_exit: || () });
         state::start(true, false);
         // SAFETY: the function may be called at the end.
         assert_eq!(unsafe { libc::atexit(end) }, 0);
