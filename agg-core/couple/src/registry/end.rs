@@ -181,7 +181,9 @@ impl Registry {
     /// A process has died: so have the generations that it was writing, and the one that its
     /// program would have made next.
     fn abort(&mut self, process: Process) {
-        for area in self.files.generations.written_by(process) {
+        // The newest first: others must not seem to follow those before.
+        let written = self.files.generations.written_by(process);
+        for area in written.into_iter().rev() {
             self.lose(area, Some(self.processes.name(process)), None);
         }
         let who = self.processes.get(&process);

@@ -76,8 +76,8 @@ pub(crate) struct Name {
     pub(crate) removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub(crate) lost: u64,
-    /// The newest generation that was lost with an agent although its writer was not told, and went
-    /// on.
+    /// The newest generation that was lost although others follow it: its writer died later, or
+    /// went on without being told that it was lost with an agent.
     pub(crate) unreported: u64,
     /// The newest generation that was stored on disk.
     pub(crate) on_disk: u64,
@@ -122,7 +122,8 @@ impl Name {
     }
 
     /// A generation has died. Processes that have read a part of it, and `writers`, have to learn
-    /// that.
+    /// that. If others follow it, its writers have learned nothing: readers get an error between
+    /// the one before and those.
     pub(super) fn lose(
         &mut self,
         (number, area): (u64, Area),
@@ -131,8 +132,30 @@ impl Name {
     ) {
         let readers = self.readers.values().flat_map(|reader| &reader.processes);
         let reads = |at: &Position| at.at == number && at.finished < number;
-        let untold = readers.filter(|(_, at)| reads(at)).map(|(process, _)| *process).collect();
-        self.dead = Some(Dead { number, writer, area, untold, writers });
+        let untold: BTreeSet<_> =
+            readers.filter(|(_, at)| reads(at)).map(|(process, _)| *process).collect();
+        if self.generations.range(number + 1..).next().is_some() {
+            self.unreported = self.unreported.max(number);
+            return self.step_back(number, &untold);
+        }
+        match &mut self.dead {
+            // One error for all that died.
+            Some(dead) if dead.number > number => {
+                dead.untold.extend(untold);
+                dead.writers.extend(writers);
+            }
+            dead => *dead = Some(Dead { number, writer, area, untold, writers }),
+        }
+    }
+
+    /// These readers of a part of generation `number` come to it once more.
+    fn step_back(&mut self, number: u64, processes: &BTreeSet<Process>) {
+        let readers = self.readers.values_mut().flat_map(|reader| &mut reader.processes);
+        for (_, position) in readers.filter(|(process, _)| processes.contains(process)) {
+            if position.open == 0 {
+                (position.at, position.seen) = (number - 1, true);
+            }
+        }
     }
 
     /// The position of a process. A new one begins at the end of those before it.
@@ -150,6 +173,11 @@ impl Name {
     pub(super) fn knows(&self, caller: &Caller) -> bool {
         let reader = self.readers.get(&caller.job);
         reader.is_some_and(|reader| reader.processes.contains_key(&caller.process))
+    }
+
+    /// Whether no program but this one has read the file.
+    pub(super) fn is_first_reader(&self, job: Job) -> bool {
+        self.ended.is_empty() && self.readers.keys().all(|reader| *reader == job)
     }
 
     /// The position of a reader, made if it is new.
@@ -335,6 +363,22 @@ mod tests {
         assert_eq!(name.dead.as_ref().unwrap().untold, [1].into());
         assert_eq!(name.add(71), 2);
         assert!(name.dead.is_none());
+    }
+
+    #[test]
+    fn readers_of_a_part_of_what_others_follow_come_to_it_once_more() {
+        let mut name = Name::default();
+        (70..73).for_each(|area| assert_eq!(name.add(area), area - 69));
+        [1, 2].iter().for_each(|process| name.read_on(&caller(*process), 2));
+        name.stop_reading(1, 1, false);
+        name.generations.remove(&2);
+        name.lose((2, 71), "p".into(), BTreeSet::new());
+        assert_eq!((name.unreported, &name.dead), (2, &None));
+        assert_eq!([1, 2].map(|process| name.position(&caller(process)).at), [1, 2]);
+        name.generations.clear();
+        name.lose((3, 72), "p".into(), [4].into());
+        name.lose((2, 71), "p".into(), [5].into());
+        assert_eq!(name.dead.unwrap().writers, [4, 5].into(), "of the newer one");
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl<'a> Sequence<'a> {
     fn further(self, caller: &Caller, options: &Options, at: u64) -> Choice {
         let (name, job) = (self.name, caller.job);
         let is_known = name.knows(caller);
+        let misses = |number| number > at && (is_known || name.is_first_reader(job));
         let mut ready = self.ready(job, at, options.at_step);
         let found = match options.pick {
             Pick::Next if is_known && at > 0 && name.lost > at => return Choice::Lost(name.lost),
@@ -99,7 +100,7 @@ impl<'a> Sequence<'a> {
             Pick::Next => {
                 let next = ready.next();
                 let is_behind = next.is_none_or(|(_, one)| one.number > name.unreported);
-                if is_known && name.unreported > at && is_behind {
+                if misses(name.unreported) && is_behind {
                     return Choice::Lost(name.unreported);
                 }
                 next.map(|(area, _)| area)

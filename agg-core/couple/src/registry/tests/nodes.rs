@@ -154,3 +154,32 @@ fn writers_whose_bytes_never_come_are_told() {
     let (_, text) = registry.opens.loss(first.handle).unwrap();
     assert!(text.contains("process 1 died"), "{text}");
 }
+
+#[test]
+fn readers_of_what_is_lost_although_others_follow_it_are_told_before_they_get_those() {
+    for is_known in [true, false] {
+        let mut registry = registry();
+        let write = |registry: &mut Registry| opened(registry.open(1, &ask(true)));
+        let mut before = 0;
+        if is_known {
+            let first = write(&mut registry);
+            registry.close(1, first.handle, 0, false);
+            registry.commit(first.area, true);
+            let read = opened(registry.open(3, &ask(false)));
+            registry.close(3, read.handle, 1 << 20, false);
+            before = 1;
+        }
+        let lost = write(&mut registry);
+        let other = opened(registry.open(2, &Ask { truncate: false, ..ask(true) }));
+        registry.close(1, lost.handle, 0, false);
+        registry.close(2, other.handle, 0, false);
+        // Its bytes are on their way, and those of the next one come first.
+        let next = write(&mut registry);
+        registry.close(1, next.handle, 0, false);
+        registry.commit(next.area, true);
+        assert_eq!(registry.open(3, &ask(false)), Answer::Wait);
+        registry.end(2, false);
+        assert_eq!(registry.open(3, &ask(false)), Answer::Fail(libc::ESTALE), "known: {is_known}");
+        assert_eq!(opened(registry.open(3, &ask(false))).generation, before + 2);
+    }
+}
