@@ -10,7 +10,7 @@ impl Name {
     /// told.
     pub(super) fn note_unreported(&mut self, job: Job) {
         if let Some(aborted) = self.aborted.get(&job).filter(|aborted| aborted.told.is_empty()) {
-            self.unreported = self.unreported.max(aborted.number);
+            self.missing.insert(aborted.number);
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) struct Position {
 pub(crate) struct Reader {
     /// The number of its processes.
     pub(crate) ranks: u32,
+    /// The first generation that it could have got when it came.
+    pub(crate) from: u64,
     /// Those that have opened the file.
     pub(crate) processes: BTreeMap<Process, Position>,
 }
@@ -76,9 +78,9 @@ pub(crate) struct Name {
     pub(crate) removed: BTreeMap<Family, u64>,
     /// The newest generation that was given up.
     pub(crate) lost: u64,
-    /// The newest generation that was lost although others follow it: its writer died later, or
-    /// went on without being told that it was lost with an agent.
-    pub(crate) unreported: u64,
+    /// Generations that were lost although others follow them: their writers died later, or went
+    /// on without being told that they were lost with an agent.
+    pub(crate) missing: BTreeSet<u64>,
     /// The newest generation that was stored on disk.
     pub(crate) on_disk: u64,
     /// The newest generation that was given up although the name still meant it for its writer.
@@ -135,7 +137,7 @@ impl Name {
         let untold: BTreeSet<_> =
             readers.filter(|(_, at)| reads(at)).map(|(process, _)| *process).collect();
         if self.generations.range(number + 1..).next().is_some() {
-            self.unreported = self.unreported.max(number);
+            self.missing.insert(number);
             return self.step_back(number, &untold);
         }
         match &mut self.dead {
@@ -175,16 +177,22 @@ impl Name {
         reader.is_some_and(|reader| reader.processes.contains_key(&caller.process))
     }
 
-    /// Whether no program but this one has read the file.
-    pub(super) fn is_first_reader(&self, job: Job) -> bool {
-        self.ended.is_empty() && self.readers.keys().all(|reader| *reader == job)
+    /// The first generation that a program could get, or could have got when it came.
+    pub(super) fn first_for(&self, job: Job) -> u64 {
+        let first = self.generations.keys().next().copied();
+        match self.readers.get(&job) {
+            Some(reader) => reader.from,
+            // Nobody has read anything.
+            None if self.readers.is_empty() && self.ended.is_empty() => 1,
+            None => first.unwrap_or(self.last + 1),
+        }
     }
 
     /// The position of a reader, made if it is new.
     pub(super) fn announce(&mut self, caller: &Caller) -> &mut Position {
-        let start = self.position(caller);
+        let (start, from) = (self.position(caller), self.first_for(caller.job));
         let reader = self.readers.entry(caller.job).or_default();
-        reader.ranks = caller.ranks;
+        (reader.ranks, reader.from) = (caller.ranks, from);
         reader.processes.entry(caller.process).or_insert(start)
     }
 
@@ -373,7 +381,7 @@ mod tests {
         name.stop_reading(1, 1, false);
         name.generations.remove(&2);
         name.lose((2, 71), "p".into(), BTreeSet::new());
-        assert_eq!((name.unreported, &name.dead), (2, &None));
+        assert_eq!((&name.missing, &name.dead), (&[2].into(), &None));
         assert_eq!([1, 2].map(|process| name.position(&caller(process)).at), [1, 2]);
         name.generations.clear();
         name.lose((3, 72), "p".into(), [4].into());

@@ -1,8 +1,9 @@
 //! Random histories of opens, closes, deaths and removals against an oracle that is a list.
 //!
 //! The oracle knows one file, writers that each make a generation at a time, and readers that each
-//! have it open once at a time. It keeps every generation for ever, so that it also finds a
-//! generation that was given up too early, and one that is never given up.
+//! have it open once at a time. The first writer is on another node: what it has written is on its
+//! way for a time, while others follow it. The oracle keeps every generation for ever, so that it
+//! also finds a generation that was given up too early, and one that is never given up.
 
 use super::*;
 use proptest::prelude::*;
@@ -10,6 +11,8 @@ use std::collections::BTreeSet;
 
 const FILE: &[u8] = b"/d/f";
 const WRITERS: u64 = 2;
+/// The writer on another node, and that node.
+const AWAY: (usize, u64) = (1, 7);
 const READERS: u64 = 3;
 
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +21,8 @@ enum Step {
     Write(u64),
     /// A writer is done.
     Written(u64),
+    /// The bytes of one of the generations that are on their way have come.
+    Arrive(usize),
     /// A reader opens, and waits if it must.
     Read(u64),
     /// A reader has read so many bytes.
@@ -37,6 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => writer.clone().prop_map(Step::Write),
         6 => writer.clone().prop_map(Step::Written),
+        4 => (0..4usize).prop_map(Step::Arrive),
         8 => reader.clone().prop_map(Step::Read),
         8 => (reader, prop::bool::weighted(0.8)).prop_map(|(who, seen)| Step::Close(who, seen)),
         1 => any.clone().prop_map(Step::Kill),
@@ -53,9 +59,35 @@ struct Made {
     open: BTreeSet<Process>,
     /// Processes that have had it open for writing.
     writers: BTreeSet<Process>,
+    /// A writer on another node has written to it.
+    is_away: bool,
+    /// All have closed it, and its bytes are on their way.
+    coming: bool,
     complete: bool,
     dead: bool,
+    /// It died when others followed it.
+    missing: bool,
     removed: bool,
+    /// It was removed while it was open for writing.
+    for_nobody: bool,
+}
+
+impl Made {
+    /// It is neither complete nor lost.
+    fn is_written(&self) -> bool {
+        !self.complete && !self.dead && (self.coming || !self.open.is_empty())
+    }
+}
+
+/// The next that a reader gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    /// Nothing for now.
+    Nothing,
+    /// A generation, by index.
+    Generation(usize),
+    /// An error, because generations up to this one are missing.
+    Missing(usize),
 }
 
 /// A reader, as the oracle knows it.
@@ -68,6 +100,8 @@ struct Reads {
     /// The last generation that it opened, and whether it read that.
     at: usize,
     seen: bool,
+    /// The first generation that it could have got when it came, as an index.
+    from: Option<usize>,
 }
 
 struct Model {
@@ -79,6 +113,8 @@ struct Model {
     handles: std::collections::BTreeMap<Process, Vec<Handle>>,
     freed: BTreeSet<Area>,
     last: u64,
+    /// Some reader has come.
+    is_read: bool,
     /// The process that opened the file for writing last.
     writer: Process,
 }
@@ -94,6 +130,7 @@ impl Model {
             handles: Default::default(),
             freed: BTreeSet::new(),
             last: 0,
+            is_read: false,
             writer: 0,
         };
         (1..count).for_each(|part| model.enter(part));
@@ -107,6 +144,9 @@ impl Model {
         self.reads[part] = Reads::default();
         let who = Who { job: self.last, ranks: 1, family: self.last, label: String::new() };
         self.registry.join(self.last, who);
+        if part == AWAY.0 {
+            self.registry.processes.lives_on(self.last, AWAY.1);
+        }
     }
 
     fn settle(&mut self) {
@@ -117,7 +157,8 @@ impl Model {
                     Effect::Free(area) => assert!(self.freed.insert(*area), "freed twice"),
                     Effect::Look(area) => {
                         let busy = |open: &Open| open.area == *area && open.write;
-                        if !self.registry.opens.values().any(busy) {
+                        let coming = self.made.iter().any(|it| it.area == *area && it.coming);
+                        if !coming && !self.registry.opens.values().any(busy) {
                             self.registry.commit(*area, true);
                         }
                     }
@@ -131,30 +172,50 @@ impl Model {
             let part = wait as usize;
             assert!(self.reads[part].waits, "a wait that nobody made");
             self.reads[part].waits = false;
-            self.came(part, &answer);
+            let wanted = self.wanted(part);
+            self.came(part, &answer, wanted);
         }
     }
 
-    /// The generation, by index, that a reader is to get now.
-    fn wanted(&self, part: usize) -> Option<usize> {
+    /// What a reader is to get now.
+    fn wanted(&self, part: usize) -> Want {
         let reads = self.reads[part];
         if reads.at > 0 && !reads.seen {
-            return Some(reads.at - 1);
+            return Want::Generation(reads.at - 1);
         }
-        // Generations that were given up before a reader came first are not for it.
-        let is_gone = |made: &Made| reads.at == 0 && self.freed.contains(&made.area);
-        (reads.at..self.made.len()).find(|index| {
-            let made = &self.made[*index];
-            made.complete && !is_gone(made)
-        })
+        let mut missing = None;
+        for (index, made) in self.made.iter().enumerate().skip(reads.at) {
+            // Generations that were given up before a reader came first are not for it.
+            let is_gone = made.complete && reads.at == 0 && self.freed.contains(&made.area);
+            if made.missing && reads.from.is_some_and(|from| index >= from) {
+                missing = Some(index);
+            }
+            if made.for_nobody || made.dead || is_gone {
+                continue;
+            }
+            return match missing {
+                Some(index) => Want::Missing(index),
+                None if made.complete => Want::Generation(index),
+                None => Want::Nothing,
+            };
+        }
+        missing.map_or(Want::Nothing, Want::Missing)
+    }
+
+    /// A reader opens the file, perhaps for the first time.
+    fn comes(&mut self, part: usize) {
+        let first = self.made.iter().position(|made| !self.freed.contains(&made.area));
+        let from = if self.is_read { first.unwrap_or(self.made.len()) } else { 0 };
+        self.reads[part].from.get_or_insert(from);
+        self.is_read = true;
     }
 
     /// A reader got an answer other than to wait.
-    fn came(&mut self, part: usize, answer: &Answer) {
+    fn came(&mut self, part: usize, answer: &Answer, wanted: Want) {
         match answer {
             Answer::Opened(opening) => {
                 let index = self.made.iter().position(|made| made.area == opening.area).unwrap();
-                assert_eq!(Some(index), self.wanted(part), "reader {part}");
+                assert_eq!(Want::Generation(index), wanted, "reader {part}");
                 assert!(!self.freed.contains(&opening.area), "memory that was given up");
                 let reads = &mut self.reads[part];
                 if reads.at != index + 1 {
@@ -163,10 +224,17 @@ impl Model {
                 reads.open = index + 1;
                 self.handles.entry(self.cast[part]).or_default().push(opening.handle);
             }
+            Answer::Fail(libc::ESTALE) => {
+                let Want::Missing(index) = wanted else { panic!("{wanted:?}, reader {part}") };
+                (self.reads[part].at, self.reads[part].seen) = (index + 1, true);
+            }
             Answer::Fail(libc::EIO) => {
-                assert_eq!(self.wanted(part), None, "an error instead of a generation");
+                assert_eq!(wanted, Want::Nothing, "an error instead of a generation");
                 let last = self.made.iter().rposition(|made| !made.removed).unwrap();
                 assert!(self.made[last].dead && self.reads[part].at <= last);
+                let mut before = self.made[self.reads[part].at..last].iter();
+                let comes = before.any(|made| made.is_written() && !made.for_nobody);
+                assert!(!comes, "an error before a generation that comes");
                 (self.reads[part].at, self.reads[part].seen) = (last + 1, true);
             }
             other => panic!("{other:?}"),
@@ -177,6 +245,7 @@ impl Model {
         match step {
             Step::Write(part) => self.write(part as usize),
             Step::Written(part) => self.written(part as usize),
+            Step::Arrive(number) => self.arrive(number),
             Step::Read(part) => self.read(part as usize),
             Step::Close(part, seen) => self.close(part as usize, seen),
             Step::Kill(part) => self.leave(part as usize, false),
@@ -192,7 +261,8 @@ impl Model {
         let ask =
             Ask { path: FILE.into(), write: true, create: true, truncate: true, ..Ask::default() };
         let Answer::Opened(opening) = self.registry.open(process, &ask) else { panic!() };
-        let joins = self.made.last().filter(|made| !made.complete && !made.dead && !made.removed);
+        let joins = self.made.last().filter(|made| made.is_written() && !made.coming);
+        let joins = joins.filter(|made| !made.removed);
         match joins {
             Some(made) => assert_eq!(made.area, opening.area),
             None => self.made.push(Made { area: opening.area, ..Made::default() }),
@@ -201,6 +271,7 @@ impl Model {
         let made = self.made.last_mut().unwrap();
         made.open.insert(process);
         made.writers.insert(process);
+        made.is_away |= part == AWAY.0;
         self.handles.entry(process).or_default().push(opening.handle);
     }
 
@@ -212,11 +283,21 @@ impl Model {
         self.finish(process);
     }
 
+    fn arrive(&mut self, number: usize) {
+        let mut coming = self.made.iter_mut().filter(|made| made.coming);
+        let Some(made) = coming.nth(number) else { return };
+        made.coming = false;
+        made.complete = !made.for_nobody;
+        let area = made.area;
+        self.registry.commit(area, true);
+    }
+
     /// A process writes no more.
     fn finish(&mut self, process: Process) {
         for made in &mut self.made {
-            let closed = made.open.remove(&process) && made.open.is_empty();
-            made.complete |= closed && !made.dead && !made.removed;
+            let closed = made.open.remove(&process) && made.open.is_empty() && !made.dead;
+            made.coming |= closed && made.is_away;
+            made.complete |= closed && !made.is_away && !made.removed;
         }
     }
 
@@ -226,12 +307,14 @@ impl Model {
             return;
         }
         let ask = Ask { path: FILE.into(), ..Ask::default() };
+        self.comes(part);
+        let wanted = self.wanted(part);
         match self.registry.open(process, &ask) {
             Answer::Wait => {
                 self.registry.waits.add(part as u64, process, ask);
                 self.reads[part].waits = true;
             }
-            answer => self.came(part, &answer),
+            answer => self.came(part, &answer, wanted),
         }
     }
 
@@ -251,9 +334,10 @@ impl Model {
     fn reads_another(&mut self, part: usize) -> bool {
         self.close(part, true);
         self.settle();
+        let before = self.reads[part].at;
         self.read(part);
         self.settle();
-        self.reads[part].open > 0
+        self.reads[part].open > 0 || self.reads[part].at > before
     }
 
     fn leave(&mut self, part: usize, orderly: bool) {
@@ -263,9 +347,14 @@ impl Model {
         if orderly {
             self.finish(process);
         } else {
-            for made in &mut self.made {
-                made.dead |= !made.complete && made.writers.contains(&process);
+            let mut is_followed = false;
+            for made in self.made.iter_mut().rev() {
+                let dies = made.is_written() && made.writers.contains(&process);
+                made.dead |= dies;
+                made.missing |= dies && is_followed && !made.removed;
+                made.coming &= !dies;
                 made.open.remove(&process);
+                is_followed |= made.is_written() || !self.freed.contains(&made.area) && !made.dead;
             }
             self.miss_next(process);
         }
@@ -275,8 +364,7 @@ impl Model {
     /// The generation that a killed writer would have made next is dead, too.
     fn miss_next(&mut self, process: Process) {
         let is_told = self.made.last().is_none_or(|made| made.dead && !made.removed);
-        let is_written = |made: &Made| !made.complete && !made.dead && !made.open.is_empty();
-        if process == self.writer && !is_told && !self.made.iter().any(is_written) {
+        if process == self.writer && !is_told && !self.made.iter().any(Made::is_written) {
             let area = Area::MAX - self.last;
             self.freed.insert(area);
             self.made.push(Made { area, dead: true, ..Made::default() });
@@ -292,6 +380,7 @@ impl Model {
         if let Some(made) = own {
             assert_eq!(result, Ok(()));
             made.removed = true;
+            made.for_nobody = !made.open.is_empty();
         }
     }
 
@@ -299,7 +388,8 @@ impl Model {
     fn check(&self) {
         for part in 0..self.reads.len() {
             let reads = self.reads[part];
-            assert!(!reads.waits || self.wanted(part).is_none(), "reader {part} waits");
+            let waits_for_nothing = !reads.waits || self.wanted(part) == Want::Nothing;
+            assert!(waits_for_nothing, "reader {part} waits");
             if reads.open > 0 {
                 assert!(!self.freed.contains(&self.made[reads.open - 1].area));
             }
@@ -324,6 +414,9 @@ proptest! {
         for part in 1..=WRITERS as usize {
             model.written(part);
             model.settle();
+        }
+        while model.made.iter().any(|made| made.coming) {
+            model.apply(Step::Arrive(0));
         }
         for part in 1..model.cast.len() {
             let process = model.cast[part];

@@ -90,21 +90,14 @@ impl<'a> Sequence<'a> {
     fn further(self, caller: &Caller, options: &Options, at: u64) -> Choice {
         let (name, job) = (self.name, caller.job);
         let is_known = name.knows(caller);
-        let misses = |number| number > at && (is_known || name.is_first_reader(job));
         let mut ready = self.ready(job, at, options.at_step);
         let found = match options.pick {
             Pick::Next if is_known && at > 0 && name.lost > at => return Choice::Lost(name.lost),
-            Pick::Next if self.is_overtaken(caller.job, at, options.at_step) => {
-                return Choice::Wait;
-            }
-            Pick::Next => {
-                let next = ready.next();
-                let is_behind = next.is_none_or(|(_, one)| one.number > name.unreported);
-                if misses(name.unreported) && is_behind {
-                    return Choice::Lost(name.unreported);
-                }
-                next.map(|(area, _)| area)
-            }
+            Pick::Next => match self.missing(job, at) {
+                Some(number) => return Choice::Lost(number),
+                None if self.is_overtaken(job, at, options.at_step) => return Choice::Wait,
+                None => ready.next().map(|(area, _)| area),
+            },
             // All ranks of a collective open get the same one.
             Pick::Latest => match name.open_elsewhere(job, at) {
                 None if self.is_one_coming(job, at, options.at_step) => return Choice::Wait,
@@ -112,6 +105,24 @@ impl<'a> Sequence<'a> {
             },
         };
         found.map_or_else(|| self.nothing(caller, options, at), Choice::Next)
+    }
+
+    /// The generations after number `at` that are for readers of another program, now or later.
+    fn others(
+        self,
+        job: Job,
+        at: u64,
+    ) -> impl DoubleEndedIterator<Item = &'a Generation> + use<'a> {
+        let all = self.after(at).map(|(_, one)| one);
+        all.filter(move |one| !one.is_for_nobody && !one.is_by(job))
+    }
+
+    /// The newest generation that is missing between number `at` and the one that a reader gets
+    /// next. Those before its program came are not for it.
+    fn missing(self, job: Job, at: u64) -> Option<u64> {
+        let next = self.others(job, at).next().map_or(u64::MAX, |one| one.number);
+        let from = self.name.first_for(job).max(at + 1);
+        self.name.missing.range(from.min(next)..next).next_back().copied()
     }
 
     /// The generations after number `at` that readers of another program get now.
@@ -136,16 +147,17 @@ impl<'a> Sequence<'a> {
     /// Whether a generation after number `at` that its writers have closed is about to be the
     /// newest complete one.
     fn is_one_coming(self, job: Job, at: u64, at_step: bool) -> bool {
-        let others = self.after(at).rev().filter(|(_, one)| !one.is_for_nobody && !one.is_by(job));
-        let mut newer = others.take_while(|(_, one)| !one.is_ready(at_step));
-        newer.any(|(_, one)| one.is_coming())
+        let mut newer = self.others(job, at).rev().take_while(|one| !one.is_ready(at_step));
+        newer.any(Generation::is_coming)
     }
 
     /// The answer to a reader for which there is no generation.
     fn nothing(self, caller: &Caller, options: &Options, at: u64) -> Choice {
         let Some(dead) = &self.name.dead else { return Choice::Wait };
         let knows = dead.number <= at && !dead.untold.contains(&caller.process);
-        let waits = options.death == WriterDeath::Wait || knows;
+        // Another one comes before that.
+        let comes = self.others(caller.job, at).any(|one| one.number < dead.number);
+        let waits = options.death == WriterDeath::Wait || knows || comes;
         if waits { Choice::Wait } else { Choice::Dead(dead.number) }
     }
 
@@ -153,8 +165,8 @@ impl<'a> Sequence<'a> {
     /// and another one has begun.
     fn is_overtaken(self, job: Job, at: u64, at_step: bool) -> bool {
         let last = self.newest().map(|(_, newest)| newest.number);
-        let mut others = self.after(at).filter(|(_, one)| !one.is_for_nobody && !one.is_by(job));
-        others.next().is_some_and(|(_, one)| !one.is_ready(at_step) && last != Some(one.number))
+        let next = self.others(job, at).next();
+        next.is_some_and(|one| !one.is_ready(at_step) && last != Some(one.number))
     }
 
     /// The newest generation that a process of the node may read.

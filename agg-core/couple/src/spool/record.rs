@@ -7,7 +7,7 @@ use aggio_base::checksum::crc32c;
 use std::io;
 
 /// Begins every record: a mark, and the version of the format.
-const BEGINNING: [u8; 8] = *b"AGCREC\x04\n";
+const BEGINNING: [u8; 8] = *b"AGCREC\x05\n";
 
 /// Numbers of generations, openings and files are smaller: a record with larger ones is not from
 /// an agent, and would leave none for the next one.
@@ -21,9 +21,11 @@ pub(crate) struct Record {
     pub(crate) boot: String,
     pub(crate) path: Path,
     pub(crate) options: Options,
-    /// The last number that was given, and the newest ones that were given up, stored, given up
-    /// for the writer, and lost without its knowing.
-    pub(crate) numbers: [u64; 5],
+    /// The last number that was given, and the newest ones that were given up, stored, and given
+    /// up for the writer.
+    pub(crate) numbers: [u64; 4],
+    /// Those that were lost although others follow them.
+    pub(crate) missing: Vec<u64>,
     pub(crate) emptied: bool,
     /// The newest generation, if its writer died, and that.
     pub(crate) dead: Option<(u64, String)>,
@@ -149,6 +151,7 @@ impl Record {
         let dead = self.dead.iter().map(|(number, _)| *number);
         self.numbers
             .into_iter()
+            .chain(self.missing.iter().copied())
             .chain(dead)
             .chain(pairs)
             .chain(kept)
@@ -182,6 +185,7 @@ fields!(Record {
     path,
     options,
     numbers,
+    missing,
     emptied,
     dead,
     writer,

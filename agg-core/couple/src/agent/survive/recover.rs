@@ -98,7 +98,7 @@ impl Recovery<'_> {
         let mut jobs = |texts: &[(String, u64)]| {
             texts.iter().map(|(text, number)| (self.clients.jobs.of(text), *number)).collect()
         };
-        let [last, lost, on_disk, dropped, unreported] = record.numbers;
+        let [last, lost, on_disk, dropped] = record.numbers;
         let (ended, removed) = (jobs(&record.ended), jobs(&record.removed));
         let dead = record.dead.map(|(number, writer)| Dead::unread(number, writer));
         let writer = record.writer.map(|text| self.clients.jobs.of(&text));
@@ -109,7 +109,7 @@ impl Recovery<'_> {
         let name = Name {
             last,
             lost,
-            unreported,
+            missing: record.missing.iter().copied().collect(),
             ended,
             removed,
             on_disk,

@@ -62,7 +62,8 @@ fn process_record() -> impl Strategy<Value = ProcessRecord> {
 
 fn record() -> impl Strategy<Value = Record> {
     let texts = ("[a-z0-9-]{0,36}", prop::collection::vec(any::<u8>(), 0..60));
-    let state = (prop::array::uniform5(number()), any::<bool>());
+    let missing = prop::collection::vec(number(), 0..3);
+    let state = (prop::array::uniform4(number()), missing, any::<bool>());
     let died = prop::option::of((number(), "[a-z]{0,9}"));
     let families = (pairs(), pairs(), prop::option::of("[a-z]{0,9}"), died);
     let opens = prop::collection::vec((number(), any::<u64>()), 0..3);
@@ -73,7 +74,7 @@ fn record() -> impl Strategy<Value = Record> {
     let generations = prop::collection::vec(kept(), 0..4);
     let all = (generations, processes(), processes(), prop::collection::vec(aborted, 0..3));
     (texts, state, families, all).prop_map(|(texts, state, families, all)| {
-        let ((boot, path), (numbers, emptied)) = (texts, state);
+        let ((boot, path), (numbers, missing, emptied)) = (texts, state);
         let (ended, removed, writer, dead) = families;
         let ((generations, readers, writers, aborted), options) = (all, Options::default());
         Record {
@@ -81,6 +82,7 @@ fn record() -> impl Strategy<Value = Record> {
             path,
             options,
             numbers,
+            missing,
             emptied,
             dead,
             writer,
