@@ -108,7 +108,7 @@ counters! {
     bytes_read_out;
     /// Bytes that system calls wrote.
     bytes_written_out;
-    /// Other system calls on the file: sync, truncate, lock, ...
+    /// Requests to change the size of the file, to reserve storage, and to synchronise it.
     other_out;
     /// Pieces of zeros that were not written: storage was reserved, or they are a hole.
     reserved;

@@ -41,6 +41,7 @@ impl Resize {
         same_everywhere(&all, ErrorClass::Arg, "the size")?;
         let done = from_rank(&*file.transport, &tags, file.leader, || {
             file.storage.note_written();
+            file.storage.count_other();
             let size = u64::try_from(size).unwrap_or(0);
             match kind {
                 Kind::SetSize => file.driver().set_size(size)?,

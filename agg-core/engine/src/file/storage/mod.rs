@@ -142,7 +142,13 @@ impl Storage {
         if !self.wrote.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
+        self.count_other();
         self.driver.sync().inspect_err(|_| self.note_written())
+    }
+
+    /// Counts a request that moves no bytes.
+    pub(super) fn count_other(&self) {
+        Counters::add(&self.counters.other_out, 1);
     }
 
     /// The costs of write requests: measured, or assumed for this file system.

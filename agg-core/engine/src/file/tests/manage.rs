@@ -29,6 +29,21 @@ fn a_file_is_cut_and_extended_with_zeros() {
 }
 
 #[test]
+fn requests_that_move_no_bytes_are_counted_where_they_are_made() {
+    let scratch = Scratch::holding(b"0123456789");
+    let counts = on_file(3, scratch.name(), Amode::RDWR, |rank| {
+        rank.wait(rank.file.set_size(4)).expect("it is cut");
+        rank.wait(rank.file.preallocate(100)).expect("there is room");
+        rank.wait(rank.file.sync()).expect("it is synchronised");
+        rank.wait(rank.file.sync()).expect("nothing was written since");
+        rank.file.counters().totals().other_out
+    });
+    // The rank that makes the requests for all also synchronises what it has changed.
+    assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
+    assert!(counts.contains(&3), "{counts:?}");
+}
+
+#[test]
 fn preallocation_keeps_the_data_and_never_shrinks_the_file() {
     let scratch = Scratch::holding(b"0123456789");
     on_file(2, scratch.name(), Amode::RDWR, |rank| {
