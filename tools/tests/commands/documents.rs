@@ -1,6 +1,6 @@
 //! The generated documents in the repository are those that the tables make.
 //!
-//! `AGGIO_BLESS=1 cargo test -p aggio --test documents` writes them anew.
+//! `AGGIO_BLESS=1 cargo test -p aggio --test commands documents::` writes them anew.
 
 use std::path::Path;
 use std::process::{Command, Output};
