@@ -6,13 +6,12 @@ pub mod client;
 pub mod inspect;
 
 mod areas;
-mod classic;
 mod fd;
-mod folder;
 mod hosted;
-mod huge;
-mod keeper;
+mod huge_pages;
+mod netcdf_header;
 mod peers;
+mod persistence;
 mod place;
 mod poll;
 mod protocol;
@@ -21,14 +20,15 @@ mod registry;
 #[cfg(test)]
 mod seeds;
 mod spares;
+mod spill_directory;
 mod spool;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use classic::{NUMBER, covers_number};
 pub use client::{
     Client, Open, Opened, Parts, Stat, Viewed, Viewer, coupled_name, is_away, is_on_disk,
 };
+pub use netcdf_header::{NUMBER, covers_number};
 pub use place::Place;
 pub use protocol::Before;

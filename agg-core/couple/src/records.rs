@@ -2,7 +2,7 @@
 //! changed.
 
 use crate::areas::read_all;
-use crate::classic::{self, Header};
+use crate::netcdf_header::{self, Header};
 use crate::protocol::Before;
 use aggio_base::os;
 use std::io;
@@ -19,12 +19,12 @@ const LOOKED_AT: u64 = 10_000;
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn header(fd: RawFd) -> io::Result<Option<Header>> {
-    let size = os::fstat(fd)?.st_size.unsigned_abs().min(classic::MOST);
+    let size = os::fstat(fd)?.st_size.unsigned_abs().min(netcdf_header::MOST);
     let mut len = FIRST.min(size);
     loop {
         let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         read_all(fd, &mut bytes, 0)?;
-        let found = classic::parse(&bytes);
+        let found = netcdf_header::parse(&bytes);
         if found.is_some() || len == size || !bytes.starts_with(b"CDF") {
             return Ok(found);
         }
@@ -153,7 +153,7 @@ impl Common {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classic::tests::header as bytes_of_header;
+    use crate::netcdf_header::tests::header as bytes_of_header;
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
 

@@ -18,9 +18,9 @@ mod record;
 pub(crate) use record::{Held, Kept, NUMBERS, ProcessRecord, Record, Written};
 
 use crate::fd::owned;
-use crate::folder::{self, Folder};
 use crate::place::{Place, user};
 use crate::registry::Area;
+use crate::spill_directory::{self, Folder};
 use aggio_base::os;
 use std::ffi::{CString, OsStr};
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
@@ -72,9 +72,10 @@ impl Spool {
         let digest = aggio_base::checksum::crc32c(place.path().as_os_str().as_bytes());
         let name = format!("aggio-coupled-{}-{}-{digest:08x}", user(), place.host());
         let path = format!("{path}/{name}");
-        let inner = Self::enter(&outer, &name).map_err(|error| folder::refusal(&path, &error))?;
+        let inner =
+            Self::enter(&outer, &name).map_err(|error| spill_directory::refusal(&path, &error))?;
         let spool = Self { outer, name, inner, path };
-        spool.file().map_err(|error| folder::refusal(&spool.path, &error))?;
+        spool.file().map_err(|error| spill_directory::refusal(&spool.path, &error))?;
         Ok(spool)
     }
 

@@ -3,9 +3,9 @@
 
 use super::waits::Waiting;
 use crate::areas::{Areas, are_same, copy};
-use crate::folder::Folder;
 use crate::peers::Key;
 use crate::registry::{Area, Opening};
+use crate::spill_directory::Folder;
 use crate::worker::Results;
 use aggio_base::log;
 use aggio_base::log::Level;

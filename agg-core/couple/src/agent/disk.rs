@@ -1,6 +1,6 @@
 //! Generations that are stored on disk: orders to the thread that does it, and its errors.
 
-use crate::keeper::{Done, Job, carry_out};
+use crate::persistence::{Done, Job, carry_out};
 use crate::protocol::Reply;
 use crate::registry::{Area, Path, Registry};
 use crate::worker::Worker;

@@ -2,7 +2,7 @@
 
 use super::deferred::After;
 use super::kept_bytes::Supply;
-use super::life::Lifecycle;
+use super::lifecycle::Lifecycle;
 use super::names::Names;
 use super::{Agent, LOOKS};
 use crate::hosted::ALL;

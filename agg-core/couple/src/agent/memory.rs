@@ -3,7 +3,7 @@
 use super::survive::Survivors;
 use super::waits::Waits;
 use crate::areas::Areas;
-use crate::huge::Pages;
+use crate::huge_pages::Pages;
 use crate::registry::{Area, Registry, State};
 use crate::spares::{Spare, Spares};
 use aggio_base::spare_memory;

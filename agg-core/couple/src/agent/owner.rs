@@ -1,7 +1,7 @@
 //! The owner of generations: serves requests and messages about them, and leaves actions for the
 //! agent.
 
-use super::life::Lifecycle;
+use super::lifecycle::Lifecycle;
 use super::step::Steps;
 use super::waits::{Waiting, Waits};
 use crate::peers::Action;

@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::clients::{ClientProcess, Hello};
-use super::life::Lifecycle;
+use super::lifecycle::Lifecycle;
 use super::listing::list;
 use super::names::Names;
 use super::status::status;

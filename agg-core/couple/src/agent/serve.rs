@@ -2,7 +2,7 @@
 
 use super::caller::{Caller, lost, told};
 use super::deferred::After;
-use super::life::Lifecycle;
+use super::lifecycle::Lifecycle;
 use super::listing::list;
 use super::owner::Owner;
 use super::spill::refused;

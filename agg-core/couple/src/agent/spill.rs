@@ -1,8 +1,8 @@
 //! Directories to which generations move because there is no memory for more, and their errors.
 
-use crate::folder::{Folder, Refused};
 use crate::protocol::Reply;
 use crate::registry::{Area, Directory, Options, Registry};
+use crate::spill_directory::{Folder, Refused};
 use aggio_base::log;
 use aggio_base::log::Level;
 use aggio_config::settings::couple::Full;

@@ -7,7 +7,7 @@
 use super::caller::lost;
 use super::waits::Since;
 use crate::areas::Areas;
-use crate::classic::Header;
+use crate::netcdf_header::Header;
 use crate::protocol::{Before, Reply};
 use crate::records::{self, News};
 use crate::registry::{Area, Generation, Handle, Process, Registry, State};
@@ -291,7 +291,7 @@ fn records_there(area: Area, step: &Step, areas: &Areas) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classic::tests::header;
+    use crate::netcdf_header::tests::header;
     use crate::registry::{Answer, Ask, Options, Who};
     use std::fs::File;
     use std::os::unix::fs::FileExt;

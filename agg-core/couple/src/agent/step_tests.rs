@@ -1,7 +1,7 @@
 //! Answers to readers about records while their file is being written.
 
 use super::tests::{FILE, Scene};
-use crate::classic::tests::header;
+use crate::netcdf_header::tests::header;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::{Ask, Options};
 use std::fs::File;

@@ -93,7 +93,8 @@ mod tests {
         File::from(write).write_all_at(b"kept", 0).unwrap();
         let (before, facts) = (areas.open(1, true, false, false).unwrap(), areas.stat(1, 0));
         let scratch = tempfile::tempdir().unwrap();
-        let folder = crate::folder::Folder::open(scratch.path().to_str().unwrap()).unwrap();
+        let folder =
+            crate::spill_directory::Folder::open(scratch.path().to_str().unwrap()).unwrap();
         let moved = folder.take(&areas.open(1, true, false, false).unwrap()).unwrap();
         areas.replace(1, moved, 7).unwrap();
         let after = areas.open(1, true, false, false).unwrap();

@@ -113,7 +113,7 @@ fn a_file_is_found_by_its_inode_and_given_up() {
 
 #[test]
 fn files_with_huge_pages_are_as_others_and_keep_no_more_than_was_written() {
-    let Ok(huge) = crate::huge::Huge::new() else { return };
+    let Ok(huge) = crate::huge_pages::Huge::new() else { return };
     let (page, spare) = (huge.page, Spare::from(huge.file().unwrap()));
     let mut areas = Areas::new().unwrap();
     areas.make_of(Some(Spare { slack: page, ..spare }), 1, 0o640, None).unwrap();

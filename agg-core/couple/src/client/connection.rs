@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::identity;
-use super::patience::{self, ANSWERS, SILENCE};
 use super::start;
+use super::timeouts::{self, ANSWERS, SILENCE};
 use crate::fd::{checked, owned};
 use crate::place::{self, Place};
 use crate::protocol::{Packet, Packets, Reply, Request};
@@ -216,14 +216,14 @@ impl Connections {
         packets.send(&message, None, true).map_err(Failure::Unheard)?;
         let began = Instant::now();
         let silent = || {
-            let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(&packets));
+            let (seconds, agent) = (began.elapsed().as_secs(), timeouts::agent_of(&packets));
             let (what, own) = (request.subject(), std::process::id());
             let text = format!("{what}: process {own} has waited {seconds} s for {agent}");
             log!(Level::Warn, "{text}, which has not answered");
         };
         let mut may_be_cancelled = matches!(request, Request::Open { .. } | Request::Records(..));
         loop {
-            let received = match patience::receive(&packets, SILENCE, silent) {
+            let received = match timeouts::receive(&packets, SILENCE, silent) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                     // An open that waits is answered at once then, here or on another node; one
                     // that was answered meanwhile has succeeded.
@@ -299,7 +299,7 @@ impl Connections {
         if packets.send(&Request::Goodbye.encode(), None, true).is_err() {
             return false;
         }
-        match patience::receive_within(&packets, ANSWERS) {
+        match timeouts::receive_within(&packets, ANSWERS) {
             Ok(Some(_)) => {
                 self.put_back(packets);
                 true
@@ -315,14 +315,14 @@ impl Connections {
     fn greet(&self, packets: &Packets) -> io::Result<bool> {
         let began = Instant::now();
         let silent = || {
-            let (seconds, agent) = (began.elapsed().as_secs(), patience::agent_of(packets));
+            let (seconds, agent) = (began.elapsed().as_secs(), timeouts::agent_of(packets));
             let own = std::process::id();
             let text = format!("process {own} has waited {seconds} s for {agent}");
             log!(Level::Warn, "{text}, which has not taken its connection");
         };
         greet_by(packets, &self.spools, || {
             loop {
-                match patience::receive(packets, SILENCE, silent) {
+                match timeouts::receive(packets, SILENCE, silent) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     received => return received,
                 }

@@ -3,16 +3,16 @@
 mod connection;
 mod failure;
 mod identity;
+mod inquiry;
 mod name;
 mod parts;
-mod patience;
 mod records;
 mod rename;
 mod spawn;
 mod start;
+mod timeouts;
 mod types;
 mod view;
-mod visit;
 
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
@@ -333,10 +333,10 @@ impl Client {
 pub fn status(dir: &str) -> io::Result<Option<String>> {
     let mut text = Vec::new();
     // By one connection: all parts are of the same text.
-    let Some(visit) = visit::Visit::to(dir)? else { return Ok(None) };
+    let Some(inquiry) = inquiry::Inquiry::to(dir)? else { return Ok(None) };
     loop {
         let request = Request::Status(text.len() as u64);
-        match visit.ask(&request)? {
+        match inquiry.ask(&request)? {
             None => return Ok(None),
             Some(Reply::Text(part, total)) => {
                 let is_last = part.is_empty() || text.len() as u64 + part.len() as u64 >= total;
@@ -357,7 +357,7 @@ pub fn status(dir: &str) -> io::Result<Option<String>> {
 /// As [`status`].
 pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
     let request = Request::Drop(path.as_os_str().as_bytes().to_vec());
-    match visit::ask_once(dir, &request)? {
+    match inquiry::ask_once(dir, &request)? {
         None => Ok(None),
         Some(Reply::Text(count, _)) => {
             Ok(Some(String::from_utf8_lossy(&count).parse().map_err(io::Error::other)?))
@@ -372,7 +372,7 @@ pub fn drop_file(dir: &str, path: &Path) -> io::Result<Option<u64>> {
 /// # Errors
 /// `EBUSY`; as [`status`].
 pub fn quit(dir: &str) -> io::Result<bool> {
-    match visit::ask_once(dir, &Request::Quit)? {
+    match inquiry::ask_once(dir, &Request::Quit)? {
         None => start::remove_left(&crate::Place::open(dir)?).map(|()| false),
         Some(Reply::Done) => Ok(true),
         Some(other) => Err(failure(other, &Request::Quit)),

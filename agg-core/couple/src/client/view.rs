@@ -1,8 +1,8 @@
 //! Looking at coupled files for programs that are no readers, as a mount does.
 
+use super::inquiry::Inquiry;
 use super::name::coupled_name;
 use super::start::start_if_needed;
-use super::visit::Visit;
 use crate::place::Place;
 use crate::protocol::{Reply, Request};
 use crate::registry::{Ask, Options};
@@ -41,7 +41,7 @@ pub struct Viewed {
     /// Its bytes, for reading.
     pub file: File,
     handle: u64,
-    visit: Visit,
+    inquiry: Inquiry,
     viewer: Viewer,
 }
 
@@ -62,15 +62,15 @@ impl Viewer {
     /// does not answer within a few seconds: `EIO`, and the log says so.
     pub fn open(&self, path: PathBuf) -> io::Result<Option<Viewed>> {
         let Some(path) = coupled_name(&self.rules, path, false) else { return Ok(None) };
-        let Some(visit) = self.visit()? else { return Ok(None) };
+        let Some(inquiry) = self.inquiry()? else { return Ok(None) };
         let path = path.into_os_string().into_vec();
         let ask = Ask { path, view: true, options: Options::default(), ..Ask::default() };
         let [read, append, blocking] = [true, false, false];
         let request = Request::Open { ask, read, append, blocking, parts: false, mode: 0 };
-        match self.heard(visit.ask_for_file(&request))? {
+        match self.heard(inquiry.ask_for_file(&request))? {
             None | Some((Reply::Failed(libc::ENOENT, _), _)) => Ok(None),
             Some((Reply::Opened(handle, _), Some(fd))) => {
-                Ok(Some(Viewed { file: File::from(fd), handle, visit, viewer: self.clone() }))
+                Ok(Some(Viewed { file: File::from(fd), handle, inquiry, viewer: self.clone() }))
             }
             Some((other, _)) => Err(super::failure(other, &request)),
         }
@@ -81,9 +81,9 @@ impl Viewer {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        let Some(visit) = self.visit()? else { return Ok(Vec::new()) };
+        let Some(inquiry) = self.inquiry()? else { return Ok(Vec::new()) };
         let ask = |request: &Request| {
-            self.heard(visit.ask(request)).map(|reply| reply.unwrap_or(Reply::Done))
+            self.heard(inquiry.ask(request)).map(|reply| reply.unwrap_or(Reply::Done))
         };
         let mut found = super::list(dir, true, ask)?;
         found.retain(|name| coupled_name(&self.rules, dir.join(name), false).is_some());
@@ -92,20 +92,20 @@ impl Viewer {
 
     /// A connection to the agent, if there is one. One is started if only other nodes have files:
     /// agents alone reach those.
-    fn visit(&self) -> io::Result<Option<Visit>> {
+    fn inquiry(&self) -> io::Result<Option<Inquiry>> {
         if self.is_silent() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let mut visit = Visit::to(&self.dir)?;
-        if visit.is_none() {
+        let mut inquiry = Inquiry::to(&self.dir)?;
+        if inquiry.is_none() {
             let place = Place::open(&self.dir)?;
             if place.has_names()? {
                 start_if_needed(&place, &self.agent, false)?;
-                visit = Visit::to(&self.dir)?;
+                inquiry = Inquiry::to(&self.dir)?;
             }
         }
-        let Some(visit) = visit else { return Ok(None) };
-        Ok(self.heard(visit.greet())?.then_some(visit))
+        let Some(inquiry) = inquiry else { return Ok(None) };
+        Ok(self.heard(inquiry.greet())?.then_some(inquiry))
     }
 
     fn is_silent(&self) -> bool {
@@ -132,8 +132,8 @@ impl Drop for Viewed {
         // An agent that has ended knows it no more; one that stands still is not waited for twice.
         let request = Request::Close(self.handle, 0);
         let _ = match self.viewer.is_silent() {
-            true => self.visit.say(&request),
-            false => self.viewer.heard(self.visit.ask(&request)).map(drop),
+            true => self.inquiry.say(&request),
+            false => self.viewer.heard(self.inquiry.ask(&request)).map(drop),
         };
     }
 }

@@ -56,7 +56,7 @@ use subscriptions::{Pushed, Subscriptions};
 pub(crate) use takes::{Part, Takes, Target};
 
 use crate::client::Stat;
-use crate::huge::Pages;
+use crate::huge_pages::Pages;
 use crate::protocol::{Reply, Request, bad};
 use crate::registry::{Area, Path, Process, series};
 use aggio_base::Extent;

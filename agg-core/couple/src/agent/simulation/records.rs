@@ -4,7 +4,7 @@ use super::chance::Chance;
 use super::open_file::{How, OpenFile};
 use super::program::Program;
 use super::world::World;
-use crate::classic::tests::header;
+use crate::netcdf_header::tests::header;
 use crate::protocol::{Before, Reply, Request};
 use crate::registry::Options;
 use std::cell::Cell;

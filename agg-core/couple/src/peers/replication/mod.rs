@@ -10,7 +10,7 @@ use super::{
     Takes, Target, Where, gone, shown,
 };
 use crate::areas::data;
-use crate::huge::Pages;
+use crate::huge_pages::Pages;
 use crate::protocol::{Reply, bad};
 use crate::registry::series;
 use aggio_base::overlay::Overlay;

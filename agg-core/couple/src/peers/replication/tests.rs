@@ -353,7 +353,7 @@ fn renew(all: &mut Replication, bytes: &[u8]) -> Vec<Action> {
 #[test]
 fn a_program_waits_for_the_bytes_of_records_that_another_node_was_told_of() {
     let (mut all, handle) = replica(Away { shared: true, early: true, ..Away::default() });
-    let mut file = crate::classic::tests::header(1, 1, &[2048; 2], 4096);
+    let mut file = crate::netcdf_header::tests::header(1, 1, &[2048; 2], 4096);
     file.resize(4096, 0);
     hear(&mut all, Message::News(KEY.1), &Received::None);
     renew(&mut all, &file);

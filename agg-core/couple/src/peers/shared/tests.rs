@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::areas::read_all;
-use crate::classic::tests::header;
 use crate::hosted::Writers;
+use crate::netcdf_header::tests::header;
 use crate::peers::twin;
 use crate::records;
 use aggio_link::Peer;

@@ -4,7 +4,7 @@
 use super::LOOKS;
 use super::background::{Copying, Done, is_large};
 use super::deferred::{After, Ended};
-use super::life::Lifecycle;
+use super::lifecycle::Lifecycle;
 use super::spill::number;
 use crate::areas::Quiet;
 use crate::hosted::{ALL, Hosted};

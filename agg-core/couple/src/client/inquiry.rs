@@ -1,7 +1,7 @@
 //! Questions that need no program, to an agent that is there.
 
 use super::connection::{connect_to, greet_by};
-use super::patience::{self, ANSWERS};
+use super::timeouts::{self, ANSWERS};
 use crate::place::Place;
 use crate::protocol::{Packet, Packets, Reply, Request};
 use aggio_base::log;
@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 
 /// A connection for questions that an agent can answer at once.
 #[derive(Debug)]
-pub(super) struct Visit(Packets);
+pub(super) struct Inquiry(Packets);
 
-impl Visit {
+impl Inquiry {
     /// `None` if there is no agent.
     pub(super) fn to(dir: &str) -> io::Result<Option<Self>> {
         Ok(connect_to(&Place::open(dir)?)?.map(Self))
@@ -28,9 +28,9 @@ impl Visit {
     }
 
     fn hear(&self) -> io::Result<Option<Packet>> {
-        patience::receive_within(&self.0, ANSWERS).map_err(|error| match error.kind() {
+        timeouts::receive_within(&self.0, ANSWERS).map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => {
-                let (agent, seconds) = (patience::agent_of(&self.0), ANSWERS.as_secs());
+                let (agent, seconds) = (timeouts::agent_of(&self.0), ANSWERS.as_secs());
                 let text = format!("{agent} has not answered for {seconds} s");
                 io::Error::new(io::ErrorKind::TimedOut, text)
             }
@@ -89,5 +89,5 @@ fn or_gone<T: Default>(result: io::Result<T>) -> io::Result<T> {
 
 /// Asks an agent one thing that needs no program; `None` if there is no agent.
 pub(super) fn ask_once(dir: &str, request: &Request) -> io::Result<Option<Reply>> {
-    Visit::to(dir)?.map_or(Ok(None), |visit| visit.ask(request))
+    Inquiry::to(dir)?.map_or(Ok(None), |inquiry| inquiry.ask(request))
 }
