@@ -358,20 +358,25 @@ fn a_generation_that_was_about_to_get_its_name_is_lost_by_its_writer_and_no_olde
 }
 
 #[test]
-fn a_generation_that_was_given_up_is_lost_for_those_that_have_not_read_it() {
-    let mut scene = Scene::new();
-    scene.apply(Step::Open(0));
-    (0..2).for_each(|_| scene.apply(Step::Write));
-    scene.apply(Step::Open(0));
-    scene.apply(Step::Close(0));
-    scene.change_record(|record| {
-        let last = record.generations.last_mut().unwrap();
-        (last.area, last.named) = (7, true);
-    });
-    scene.begin();
-    let ask = scene.ask(false);
-    let (reply, _) = scene.call(10, ask);
-    assert!(matches!(reply, Reply::Failed(libc::ESTALE, _)), "{reply:?}");
+fn a_generation_that_was_given_up_or_is_missing_is_lost_for_those_that_have_not_read_it() {
+    for is_missing in [false, true] {
+        let mut scene = Scene::new();
+        scene.apply(Step::Open(0));
+        (0..2).for_each(|_| scene.apply(Step::Write));
+        scene.apply(Step::Open(0));
+        scene.apply(Step::Close(0));
+        scene.change_record(|record| {
+            let last = record.generations.last_mut().unwrap();
+            match is_missing {
+                false => (last.area, last.named) = (7, true),
+                true => (last.number, record.numbers[0], record.missing) = (3, 3, vec![2]),
+            }
+        });
+        scene.begin();
+        let ask = scene.ask(false);
+        let (reply, _) = scene.call(10, ask);
+        assert!(matches!(reply, Reply::Failed(libc::ESTALE, _)), "{reply:?}");
+    }
 }
 
 #[test]
