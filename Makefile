@@ -33,11 +33,11 @@ lint:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 
-# Three parts that run beside each other, and take about the same time. The tests of coupling wait
-# more than they compute: for killed programs, time limits and hosts that are away. More jobs of
-# many ranks on two cores are so slow that some tests take them for hung.
-FIRST  := containers deferral mpi
-WAITING := coupled
+# Three parts that run beside each other, and take about the same time. The tests of the last one
+# wait more than they compute: for killed programs, time limits and hosts that are away. More jobs
+# of many ranks on two cores are so slow that some tests take them for hung.
+FIRST   := containers mpi
+WAITING := coupled deferral
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))
 OTHERS := $(filter-out $(FIRST) $(WAITING),$(sort $(SUITES_OF_TESTS)))
