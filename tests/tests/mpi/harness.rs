@@ -30,13 +30,16 @@ fn an_example_that_cannot_run() {
 fn a_test_that_cannot_run_says_so_aloud_and_fails_where_tests_are_required() {
     let run = |required: &str| {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args(["--ignored", "--exact", "an_example_that_cannot_run"]);
+        command.args(["--ignored", "--exact", "harness::an_example_that_cannot_run"]);
         let output = command.env("AGGIO_TESTS", required).output().expect("it starts");
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (passed, told) = run("");
     assert!(passed, "{told}");
-    assert!(told.contains("skipped: an_example_that_cannot_run: nothing is there"), "{told}");
+    assert!(
+        told.contains("skipped: harness::an_example_that_cannot_run: nothing is there"),
+        "{told}"
+    );
     assert!(told.contains("1 skipped"), "{told}");
     assert!(!run("require").0);
 }

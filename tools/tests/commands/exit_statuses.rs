@@ -47,6 +47,8 @@ impl Place {
         if line.contains("--json") {
             command.env(variable, "*:cb_nods=1");
         }
+        // `doctor` starts an agent.
+        command.env("AGGIO_COUPLE_DIR", self.path("agents"));
         command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).output().unwrap()
     }
 }

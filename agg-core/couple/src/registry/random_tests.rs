@@ -374,11 +374,13 @@ impl Model {
     fn unlink(&mut self, part: usize) {
         let process = self.cast[part];
         let options = Options::default();
-        let own = self.made.last_mut().filter(|made| made.writers.contains(&process));
-        let own = own.filter(|made| !made.removed && !made.dead);
+        // A lost one is no more: the name means the one before it.
+        let is_there = |made: &&mut Made| !made.dead && !self.freed.contains(&made.area);
+        let own = self.made.iter_mut().rev().find(is_there);
+        let own = own.filter(|made| made.writers.contains(&process) && !made.removed);
         let result = self.registry.unlink(process, FILE, options);
-        if let Some(made) = own {
-            assert_eq!(result, Ok(()));
+        // With a later one of its own, those before it are removed, too.
+        if let (Some(made), Ok(())) = (own, result) {
             made.removed = true;
             made.for_nobody = !made.open.is_empty();
         }
