@@ -379,6 +379,8 @@ impl Model {
         let own = self.made.iter_mut().rev().find(is_there);
         let own = own.filter(|made| made.writers.contains(&process) && !made.removed);
         let result = self.registry.unlink(process, FILE, options);
+        // It skips another program's, as a reader does.
+        self.is_read |= own.is_none() && result.is_ok();
         // With a later one of its own, those before it are removed, too.
         if let (Some(made), Ok(())) = (own, result) {
             made.removed = true;
