@@ -1,4 +1,4 @@
-//! MPI programs: what the standard promises, on one host and on several, and what it costs.
+//! MPI programs: the promises of the standard, on one host and on several, and their cost.
 
 mod battery;
 mod differential;

@@ -1,4 +1,4 @@
-//! The commands of `aggio`: what they print, write and return.
+//! The commands of `aggio`: their output, files and exit statuses.
 
 mod containers;
 mod counted;

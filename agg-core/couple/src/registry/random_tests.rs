@@ -1,8 +1,8 @@
 //! Random histories of opens, closes, deaths and removals against an oracle that is a list.
 //!
 //! The oracle knows one file, writers that each make a generation at a time, and readers that each
-//! have it open once at a time. The first writer is on another node: what it has written is on its
-//! way for a time, while others follow it. The oracle keeps every generation for ever, so that it
+//! have it open once at a time. The first writer is on another node: its bytes are on their
+//! way for a time, while other generations follow. The oracle keeps every generation for ever, so that it
 //! also finds a generation that was given up too early, and one that is never given up.
 
 use super::*;
@@ -183,10 +183,16 @@ impl Model {
         if reads.at > 0 && !reads.seen {
             return Want::Generation(reads.at - 1);
         }
+        // It has read one, and comes too late for one that all others were done with.
+        let is_dropped = |made: &Made| made.complete && self.freed.contains(&made.area);
+        let dropped = self.made.iter().rposition(is_dropped);
+        if let Some(dropped) = dropped.filter(|index| reads.at > 0 && *index >= reads.at) {
+            return Want::Missing(dropped);
+        }
         let mut missing = None;
         for (index, made) in self.made.iter().enumerate().skip(reads.at) {
             // Generations that were given up before a reader came first are not for it.
-            let is_gone = made.complete && reads.at == 0 && self.freed.contains(&made.area);
+            let is_gone = reads.at == 0 && is_dropped(made);
             if made.missing && reads.from.is_some_and(|from| index >= from) {
                 missing = Some(index);
             }
@@ -379,7 +385,7 @@ impl Model {
         let own = self.made.iter_mut().rev().find(is_there);
         let own = own.filter(|made| made.writers.contains(&process) && !made.removed);
         let result = self.registry.unlink(process, FILE, options);
-        // It skips another program's, as a reader does.
+        // A writer skips a generation of another program's, as a reader does.
         self.is_read |= own.is_none() && result.is_ok();
         // With a later one of its own, those before it are removed, too.
         if let (Some(made), Ok(())) = (own, result) {

@@ -1,4 +1,4 @@
-//! The slow file system, really mounted, and what programs do on it.
+//! The slow file system, really mounted, and programs that use it.
 
 mod mount;
 mod mounted;

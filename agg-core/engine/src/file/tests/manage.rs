@@ -38,7 +38,7 @@ fn requests_that_move_no_bytes_are_counted_where_they_are_made() {
         rank.wait(rank.file.sync()).expect("nothing was written since");
         rank.file.counters().totals().other_out
     });
-    // The rank that makes the requests for all also synchronises what it has changed.
+    // The rank that makes the requests for all also synchronises its changes.
     assert_eq!(counts.iter().sum::<u64>(), 3, "{counts:?}");
     assert!(counts.contains(&3), "{counts:?}");
 }
