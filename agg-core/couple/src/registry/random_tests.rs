@@ -1,8 +1,8 @@
 //! Random histories of opens, closes, deaths and removals against an oracle that is a list.
 //!
 //! The oracle knows one file, writers that each make a generation at a time, and readers that each
-//! have it open once at a time. The first writer is on another node: its bytes are on their
-//! way for a time, while other generations follow. The oracle keeps every generation for ever, so that it
+//! have it open once at a time. The first writer is on another node: its bytes are on their way for
+//! a time, while other generations follow. The oracle keeps every generation for ever, so that it
 //! also finds a generation that was given up too early, and one that is never given up.
 
 use super::*;
@@ -385,7 +385,7 @@ impl Model {
         let own = self.made.iter_mut().rev().find(is_there);
         let own = own.filter(|made| made.writers.contains(&process) && !made.removed);
         let result = self.registry.unlink(process, FILE, options);
-        // A writer skips a generation of another program's, as a reader does.
+        // A writer skips a generation of another program, as a reader does.
         self.is_read |= own.is_none() && result.is_ok();
         // With a later one of its own, those before it are removed, too.
         if let (Some(made), Ok(())) = (own, result) {
