@@ -145,7 +145,10 @@ fn a_number_out_of_bounds_is_told_with_its_option_and_the_bounds() {
 
 #[test]
 fn every_check_that_passes_names_what_was_run() {
-    let output = aggio(&["doctor", "--json", "sh"]);
+    let agents = Directory::new();
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_aggio"));
+    doctor.args(["doctor", "--json", "sh"]).env("AGGIO_COUPLE_DIR", agents.path().join("agents"));
+    let output = doctor.output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = json["checks"].as_array().unwrap();
     let passed: Vec<_> = checks.iter().filter(|check| check["verdict"] == "PASS").collect();
