@@ -136,6 +136,25 @@ impl CoupledHosts {
         logs.collect()
     }
 
+    /// Keeps the agents of all hosts running until the value is dropped: agents that have nothing
+    /// to do end, and their counts with them. A program on each host waits for a file that nobody
+    /// writes.
+    ///
+    /// # Panics
+    ///
+    /// If a program cannot be started.
+    pub fn keep_agents(&self, mpi: &Mpi) -> KeptAgents {
+        let programs = self.cluster.names().into_iter().map(|host| {
+            let mut command = self.cluster.launch().command(&host);
+            let file = self.file(&format!("nobody-writes-{host}.dat"));
+            command.args(["sh", "-c", "cat \"$1\" & read line; kill $!", "sh", &file]);
+            self.prepare(command, mpi).stdin(Stdio::piped()).spawn().expect("sh")
+        });
+        let kept = KeptAgents(programs.collect());
+        self.until_waiting(kept.0.len());
+        kept
+    }
+
     /// Returns a number in the status of the agent of a host; 0 without an agent.
     ///
     /// # Panics
@@ -232,6 +251,20 @@ impl CoupledHosts {
                 let _ = quit.status().expect("aggio runs");
             }
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Agents that run although no other program needs them.
+#[derive(Debug)]
+pub struct KeptAgents(Vec<Child>);
+
+impl Drop for KeptAgents {
+    fn drop(&mut self) {
+        for program in &mut self.0 {
+            // The shell ends when its input does.
+            drop(program.stdin.take());
+            let _ = program.wait();
         }
     }
 }

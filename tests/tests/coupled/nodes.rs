@@ -281,6 +281,7 @@ fn readers_get_what_they_read_of_the_generation_before_without_asking() {
     for mpi in installed() {
         for (layout, percent) in [("contiguous", 100), ("slabs", 100), ("contiguous", 10)] {
             let what = format!("{}, {layout}, {percent} %", mpi.name);
+            let kept = place.keep_agents(&mpi);
             let sent = Series { layout, percent, written: 8, read: 8 }.sent(&place, &mpi);
             for host in ["node3", "node4"] {
                 let asked = place.status(host, "fetches");
@@ -292,6 +293,7 @@ fn readers_get_what_they_read_of_the_generation_before_without_asking() {
             }
             let read = 8.0 * f64::from(percent) / 100.0;
             assert!(sent < read * 1.15 + 0.1, "{what}: {sent} were sent");
+            drop(kept);
             place.leaves_nothing();
         }
     }
@@ -303,11 +305,13 @@ fn parts_of_many_rows_travel_in_few_messages() {
     for mpi in installed() {
         // The readers' columns have 4096 parts of 8 KiB.
         let exchange = Exchange { layout: "rows", kibibytes: 64 << 10, ..PLAIN };
+        let kept = place.keep_agents(&mpi);
         exchange.run(&place, &mpi, &mpi, || ());
         for host in place.cluster.names() {
             let messages = place.status(&host, "messages");
             assert!((1..3 * 64).contains(&messages), "{}: {host}: {messages}", mpi.name);
         }
+        drop(kept);
         place.leaves_nothing();
     }
 }

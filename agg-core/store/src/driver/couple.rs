@@ -6,6 +6,7 @@ mod waits;
 
 pub(super) use kind::Coupled;
 
+use super::latency::Meter;
 use super::{Closing, Driver, Facts, InPlace, Outcome};
 use crate::independent::{self, Strategy};
 use aggio_base::Extent;
@@ -46,6 +47,10 @@ struct CoupledFile {
     /// Bytes read by this process.
     moved: AtomicU64,
     waits: Waits,
+    /// Constant costs. Measured times vary with the page faults of memory that has just arrived,
+    /// and would change from one generation to the next which node reads which bytes. The agents
+    /// send in advance what a node has read of the generation before.
+    costs: Meter,
     closed: AtomicBool,
     /// The `errno` of the last [`renew`](Driver::renew); 0 if it succeeded.
     stale: AtomicI32,
@@ -221,7 +226,7 @@ impl Driver for CoupledFile {
         here: [
             name pread pwrite preadv pwritev in_place read_contig write_contig write_strided
             read_strided background size set_size was_resized sync renew close completes_at_close
-            facts
+            facts meter
         ],
         default: [
             [stamp] "the number of records that a reader sees changes while the file does not",
@@ -407,6 +412,10 @@ impl Driver for CoupledFile {
 
     fn completes_at_close(&self) -> bool {
         self.writes
+    }
+
+    fn meter(&self) -> Option<&Meter> {
+        Some(&self.costs)
     }
 
     fn facts(&self) -> Facts {

@@ -88,6 +88,11 @@ impl Meter {
         Self::measuring(file_system, true)
     }
 
+    /// A meter whose costs stay those assumed for a file system.
+    pub(super) fn assuming(file_system: &str) -> Self {
+        Self::measuring(file_system, false)
+    }
+
     fn measuring(file_system: &str, measures: bool) -> Self {
         let assumed = Costs::assumed(file_system);
         // The time of a write to this computer's cache does not show the later cost on the servers.

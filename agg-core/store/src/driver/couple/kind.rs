@@ -3,6 +3,7 @@
 use super::CoupledFile;
 use super::records::Step;
 use super::waits::Waits;
+use crate::driver::latency::Meter;
 use crate::driver::posix::Posix;
 use crate::driver::table::{Drivers, Kind};
 use crate::driver::{Driver, OpenHow};
@@ -57,6 +58,7 @@ impl Coupled {
         let wrote = AtomicBool::new(false);
         let written = (writes && is_away(handle)).then(Mutex::default);
         let parts = Parts::of(&client, handle);
+        let costs = Meter::assuming(&inner.facts().file_system);
         Box::new(CoupledFile {
             inner,
             client,
@@ -69,6 +71,7 @@ impl Coupled {
             parts,
             moved,
             waits,
+            costs,
             closed,
             stale,
         })
