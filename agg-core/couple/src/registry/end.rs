@@ -124,7 +124,7 @@ impl Registry {
     pub(super) fn lose(&mut self, area: Area, writer: Option<String>, why: Option<(i32, &str)>) {
         let Some(generation) = self.files.generations.get(&area) else { return };
         let (number, path) = (generation.number, generation.path.clone());
-        let unlinked = generation.unlinked;
+        let is_for_nobody = generation.is_for_nobody;
         let is_open = |process: &&Process| self.opens.writes(**process, area);
         let closed = generation.writers.processes.iter().filter(|one| !is_open(one)).copied();
         let closed: BTreeSet<Process> = closed.collect();
@@ -141,7 +141,7 @@ impl Registry {
         self.discard(area);
         let name = self.files.names.entry(path).or_default();
         name.last = name.last.max(number);
-        if !unlinked {
+        if !is_for_nobody {
             name.lose((number, area), writer, closed);
         }
     }
@@ -160,6 +160,7 @@ impl Registry {
             Some(generation) if !generation.is_complete() => {
                 self.opens.take(|open| open.area == area && open.process == process);
                 self.lose(area, Some(self.processes.name(process)), None);
+                self.files.names.has_told_of_death(process, area);
             }
             _ => self.close(process, handle, 0, false),
         }

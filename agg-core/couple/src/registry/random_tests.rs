@@ -236,7 +236,8 @@ impl Model {
             }
             Answer::Fail(libc::EIO) => {
                 assert_eq!(wanted, Want::Nothing, "an error instead of a generation");
-                let last = self.made.iter().rposition(|made| !made.removed).unwrap();
+                let counts = |made: &Made| !made.removed || made.dead && !made.for_nobody;
+                let last = self.made.iter().rposition(counts).unwrap();
                 assert!(self.made[last].dead && self.reads[part].at <= last);
                 let mut before = self.made[self.reads[part].at..last].iter();
                 let comes = before.any(|made| made.is_written() && !made.for_nobody);
@@ -357,7 +358,7 @@ impl Model {
             for made in self.made.iter_mut().rev() {
                 let dies = made.is_written() && made.writers.contains(&process);
                 made.dead |= dies;
-                made.missing |= dies && is_followed && !made.removed;
+                made.missing |= dies && is_followed && !made.for_nobody;
                 made.coming &= !dies;
                 made.open.remove(&process);
                 is_followed |= made.is_written() || !self.freed.contains(&made.area) && !made.dead;
@@ -369,7 +370,7 @@ impl Model {
 
     /// The generation that a killed writer would have made next is dead, too.
     fn miss_next(&mut self, process: Process) {
-        let is_told = self.made.last().is_none_or(|made| made.dead && !made.removed);
+        let is_told = self.made.last().is_none_or(|made| made.dead && !made.for_nobody);
         if process == self.writer && !is_told && !self.made.iter().any(Made::is_written) {
             let area = Area::MAX - self.last;
             self.freed.insert(area);

@@ -120,6 +120,9 @@ fn a_writer_that_cannot_reach_the_others_spoils_what_it_has_open_and_nothing_els
     let (one, other) = (scene.write(1), scene.write(3));
     assert!(!scene.registry.spoil(2, one.handle), "it is another's");
     assert!(scene.registry.spoil(1, one.handle));
+    let name = scene.registry.files.names.get(b"/d/f".as_slice());
+    let dead = name.and_then(|name| name.dead.as_ref());
+    assert!(dead.is_some_and(|dead| dead.writers.is_empty()), "it knows");
     assert_eq!(scene.ready(), Some(Answer::Fail(libc::EIO)));
     assert!(scene.registry.opens.loss(other.handle).is_some(), "who writes it as well is told");
     assert!(!scene.registry.spoil(1, one.handle), "it is closed");
