@@ -36,7 +36,7 @@ doc:
 # Three parts that run beside each other, and take about the same time. The tests of the last one
 # wait more than they compute: for killed programs, time limits and hosts that are away. More jobs
 # of many ranks on two cores are so slow that some tests take them for hung.
-FIRST   := containers mpi
+FIRST   := formats mpi
 WAITING := coupled deferral
 SUITES_OF_TESTS := $(notdir $(basename $(wildcard */tests/*.rs */*/tests/*.rs)) \
   $(patsubst %/main.rs,%,$(wildcard */tests/*/main.rs */*/tests/*/main.rs)))

@@ -285,7 +285,7 @@ fn whenever_a_rename_is_killed_one_of_both_names_has_the_whole_set() {
     let calls = killed(place().0.path(), u64::MAX).expect("a number of calls");
     let renamed = calls - calls.min(90);
     let (mut before, mut after) = (0, 0);
-    for number in (renamed..calls).step_by(if factor() > 1 { 1 } else { 2 }) {
+    for number in (renamed..calls).step_by(if factor() > 1 { 1 } else { 4 }) {
         let (directory, bytes) = place();
         killed(directory.path(), number);
         let [old, new] = ["out.nc", "older.nc"].map(|name| whole(&directory.path().join(name)));

@@ -25,7 +25,7 @@ fn groups_datasets_and_chunks_of_random_files_are_where_they_are_said_to_be() {
     let Some(aggio) = tool() else { return };
     let place = Directory::new();
     let mut met = BTreeSet::new();
-    for seed in 1..=40 * factor() {
+    for seed in 1..=16 * factor() {
         let script = repository().join("tests/programs/hdf5_layouts.py");
         let mut command = Command::new(python);
         command.arg(script).arg(&aggio).arg(place.path().join("file.h5")).arg(seed.to_string());

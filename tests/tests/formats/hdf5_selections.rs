@@ -72,7 +72,7 @@ fn random_programs_leave_the_file_that_they_leave_natively() {
     if library().is_none() || all.is_empty() {
         return;
     }
-    let (seeds, began) = (6 * factor(), Instant::now());
+    let (seeds, began) = (3 * factor(), Instant::now());
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for seed in 1..=seeds {
         let ranks = 2 + seed as u32 % 6;
@@ -100,7 +100,7 @@ fn random_programs_on_two_hosts_leave_the_file_that_they_leave_on_one() {
     }
     let agent = Path::new(env!("CARGO_BIN_EXE_aggio-test-host"));
     let Some(cluster) = Plan::new(2, 2).start_if_possible(agent) else { return };
-    for seed in 1..=3 * factor() {
+    for seed in 1..=2 * factor() {
         let truth = truth(&all, cluster.ranks(), seed);
         for (mpi, program) in &all {
             let place = Directory::new();

@@ -65,11 +65,11 @@ fn random_files_are_the_same_in_every_layout_and_differ_where_one_value_does() {
     let libraries = format!("-L/usr/lib/x86_64-linux-gnu/hdf5/{}", mpi.name);
     let options = [&headers[..], &libraries, "-lhdf5"];
     let generator = compile_with("hdf5_random.c", &mpi, &options);
-    let count = (30 * factor()).to_string();
+    let count = (12 * factor()).to_string();
     let folder = place.path("");
     assert!(runs(&generator.path.display().to_string(), &[&folder, "1", &count]));
     let (mut packed, mut changed) = (0, 0);
-    for number in 1..=30 * factor() {
+    for number in 1..=12 * factor() {
         let (one, two) = (format!("{number}.h5"), format!("{number}.other.h5"));
         let (file, other) = (place.path(&one), place.path(&two));
         assert_eq!(place.verify(&one, &one), (Some(0), String::new(), String::new()));

@@ -6,7 +6,7 @@ use aggio_tests::{Directory, factor};
 use proptest::prelude::*;
 
 /// How many jobs are killed.
-const JOBS: u32 = 200;
+const JOBS: u32 = 80;
 
 /// The program of each job; `None` if there is no library to serve it.
 fn writers(how: usize) -> Option<Writers> {

@@ -65,6 +65,6 @@ fn kills(mpi: &Mpi, library: &Path, jobs: u64) {
 fn a_container_keeps_what_was_acknowledged_when_a_rank_is_killed() {
     let Some(library) = library() else { return };
     for mpi in installed() {
-        kills(&mpi, &library, 12 * factor() as u64);
+        kills(&mpi, &library, 6 * factor() as u64);
     }
 }
