@@ -14,6 +14,7 @@
 //! FILE is there.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -35,8 +36,8 @@ const PATIENCE: u32 = 30;
 /// Processes and threads of the program, and how far it is.
 struct Watch {
     traced: BTreeSet<i32>,
-    /// Those that will stop next at the end of a call.
-    inside: BTreeSet<i32>,
+    /// The program has started. Calls before are those of this program.
+    runs: bool,
     count: u64,
     number: u64,
     all: bool,
@@ -67,24 +68,20 @@ fn main() -> ExitCode {
         eprintln!("aggio-test-kill: {program}: {}", command.exec());
         return ExitCode::from(2);
     }
-    // SAFETY: the two calls are allowed between fork and exec.
-    unsafe {
-        command.pre_exec(|| {
-            libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
-            Ok(())
-        })
-    };
-    let child = match command.spawn() {
-        Ok(child) => child.id() as i32,
+    let child = match start(command) {
+        Ok(child) => child,
         Err(error) => {
             eprintln!("aggio-test-kill: {program}: {error}");
             return ExitCode::from(2);
         }
     };
     arm();
-    let (traced, inside) = (BTreeSet::from([child]), BTreeSet::new());
-    let mut watch = Watch { traced, inside, count: 0, number, all, from, killed: None };
+    let traced = BTreeSet::from([child]);
+    let mut watch = Watch { traced, runs: false, count: 0, number, all, from, killed: None };
     let hung = watch.run(child);
+    if !watch.runs {
+        return ExitCode::from(2);
+    }
     match (hung, watch.killed) {
         (true, _) => println!("hung"),
         (_, Some(call)) => println!("killed in call {call}"),
@@ -114,6 +111,55 @@ fn arm() {
     }
 }
 
+/// Starts the program as a process that this one traces, and that has stopped.
+fn start(mut command: Command) -> io::Result<i32> {
+    // SAFETY: this process has one thread, so that the child can do what it wants.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // SAFETY: requests about this process alone. It goes on when it is traced.
+            unsafe {
+                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+                libc::raise(libc::SIGSTOP);
+            }
+            let error = stop_at_calls().err().unwrap_or_else(|| command.exec());
+            eprintln!("aggio-test-kill: {:?}: {error}", command.get_program());
+            std::process::exit(2);
+        }
+        _ => Ok(child),
+    }
+}
+
+/// From now on this process, and those that it starts, stop for their tracer at every call but
+/// those that only wait. The kernel filters them: a stop takes longer than most calls.
+fn stop_at_calls() -> io::Result<()> {
+    let statement =
+        |code: u32, operand| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: operand };
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for (at, call) in WAITS.into_iter().enumerate() {
+        // If it is this call, to the last statement, which allows it.
+        filter.push(libc::sock_filter {
+            jt: (WAITS.len() - at) as u8,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
+        });
+    }
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_TRACE));
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the filter lives as long as the calls.
+    let set = || unsafe {
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program)
+    };
+    if set() == 0 {
+        return Ok(());
+    }
+    // Without privileges a process must also give up the ways to get some.
+    // SAFETY: a flag of this process.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if set() == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 fn ptrace(request: libc::c_uint, pid: i32, data: i64) -> i64 {
     // SAFETY: none of the requests used here writes to memory of this process.
     unsafe { libc::ptrace(request, pid, 0, data) }
@@ -128,8 +174,7 @@ impl Watch {
             // SAFETY: the status is a local variable.
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
             if pid == -1 {
-                let interrupted =
-                    std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
+                let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
                 if interrupted {
                     self.kill_everybody();
                 }
@@ -137,17 +182,16 @@ impl Watch {
             }
             if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
                 self.traced.remove(&pid);
-                self.inside.remove(&pid);
             } else if pid == first && !started {
                 started = true;
-                let options = libc::PTRACE_O_TRACESYSGOOD
+                let options = libc::PTRACE_O_TRACESECCOMP
                     | libc::PTRACE_O_TRACEFORK
                     | libc::PTRACE_O_TRACEVFORK
                     | libc::PTRACE_O_TRACECLONE
                     | libc::PTRACE_O_TRACEEXEC
                     | libc::PTRACE_O_EXITKILL;
                 ptrace(libc::PTRACE_SETOPTIONS, pid, options.into());
-                self.go_on(pid, 0);
+                ptrace(libc::PTRACE_CONT, pid, 0);
             } else {
                 self.stopped(pid, libc::WSTOPSIG(status), status >> 16);
             }
@@ -158,33 +202,27 @@ impl Watch {
     fn stopped(&mut self, pid: i32, signal: i32, event: i32) {
         // A new process or thread begins with a stop of its own.
         let new = self.traced.insert(pid);
-        if signal == libc::SIGTRAP | 0x80 {
-            if self.inside.remove(&pid) || !self.begins(pid) {
-                self.go_on(pid, 0);
-            }
-        } else if event != 0 || new || signal == libc::SIGTRAP {
-            self.go_on(pid, 0);
-        } else {
-            self.go_on(pid, signal);
+        self.runs |= event == libc::PTRACE_EVENT_EXEC;
+        let is_ours = event != 0 || new || signal == libc::SIGTRAP;
+        if event != libc::PTRACE_EVENT_SECCOMP || !self.begins(pid) {
+            ptrace(libc::PTRACE_CONT, pid, if is_ours { 0 } else { signal.into() });
         }
     }
 
     /// A call begins; whether its process was killed instead.
     fn begins(&mut self, pid: i32) -> bool {
-        self.inside.insert(pid);
+        if !self.runs || self.killed.is_some() {
+            return false;
+        }
         if self.from.as_ref().is_some_and(|file| !file.exists()) {
             return false;
         }
         self.from = None;
-        let call = call_of(pid);
-        if self.killed.is_some() || WAITS.contains(&call) {
-            return false;
-        }
         self.count += 1;
         if self.count != self.number {
             return false;
         }
-        self.killed = Some(call);
+        self.killed = Some(call_of(pid));
         if self.all {
             self.kill_everybody();
         } else {
@@ -199,12 +237,6 @@ impl Watch {
             // SAFETY: a signal to processes of ours.
             unsafe { libc::kill(*pid, libc::SIGKILL) };
         }
-    }
-
-    /// Once somebody is killed, the others need not be stopped any more.
-    fn go_on(&self, pid: i32, signal: i32) {
-        let how = if self.killed.is_some() { libc::PTRACE_CONT } else { libc::PTRACE_SYSCALL };
-        ptrace(how, pid, signal.into());
     }
 }
 
