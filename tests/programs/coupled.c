@@ -134,6 +134,7 @@ static size_t read_all(unsigned char *to) {
         stream = fopen(file, "r");
         if (!stream) fail("fopen");
         done = fread(to, 1, bytes + 1, stream);
+        if (ferror(stream)) fail("fread");
         if (fclose(stream)) fail("fclose");
         return done;
     }

@@ -32,7 +32,6 @@ use std::process::Command;
 const CRATES: &[&str] = &[
     "aggio-base",
     "aggio-link",
-    "aggio-routing",
     "aggio-types",
     "aggio-config",
     "aggio-comm",

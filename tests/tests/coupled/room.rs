@@ -55,6 +55,7 @@ fn waits_for_readers(even: bool, mebibytes: u64) {
     let (rule, limit) = ((even, &rule[..]), (mebibytes << 20) + SLACK);
     for mpi in installed() {
         let mut writes = job(&place, &mpi, "write", (1, 2), rule);
+        place.until_waiting(1);
         let began = Instant::now();
         let waited = most(&place, || has_ended(&mut writes) || began.elapsed() > WAITS);
         assert!(!has_ended(&mut writes), "{}: it does not wait for its readers", mpi.name);
