@@ -58,7 +58,7 @@ complete -c aggio -n "__fish_aggio_using_subcommand env" -s h -l help -d 'Print 
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l ranks -d 'Numbers of ranks' -r
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l machine -d 'Presets (laptop, cluster, lustre) or files with NAME = VALUE lines' -r
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l set -d 'Changes a property of every machine' -r
-complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l readers -d 'Matches so many readers with the ranks, which write a coupled file' -r
+complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l readers -d 'Lets so many ranks of another job read the pattern, which the ranks write to a coupled file' -r
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-nodes -d 'The hint cb_nodes, for all plans' -r
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-config-list -d 'The hint cb_config_list, for all plans' -r
 complete -c aggio -n "__fish_aggio_using_subcommand simulate" -l cb-buffer-size -d 'The hint cb_buffer_size in bytes, for all plans' -r

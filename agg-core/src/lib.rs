@@ -3,7 +3,7 @@
 
 pub use aggio_base::{
     Error, ErrorClass, Extent, Result, allocate, caches, diagnostics, error, error_classes, extent,
-    file_systems, host, log, os, pattern, report, spare_memory, spelling, system,
+    file_systems, host, log, os, overlay, pattern, report, spare_memory, spelling, system,
 };
 
 pub use aggio_types::{datatype, memory, view};

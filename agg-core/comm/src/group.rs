@@ -211,17 +211,6 @@ pub async fn exscan(
     Ok(below)
 }
 
-/// The sum of `mine` over all lower ranks, and over all ranks. Sums saturate.
-pub async fn exscan_sum(t: &(impl Ranks + ?Sized), tag: u32, mine: u64) -> Result<(u64, u64)> {
-    let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-    let add = |a: &[u8], b: &[u8]| number(a).saturating_add(number(b)).to_le_bytes().to_vec();
-    let below = exscan(t, tag, mine.to_le_bytes().to_vec(), add).await?;
-    let below = below.map_or(0, |bytes| number(&bytes));
-    let last = t.size() - 1;
-    let total = bcast(t, tag, last, below.saturating_add(mine).to_le_bytes().to_vec()).await?;
-    Ok((below, number(&total)))
-}
-
 /// Gives every rank the `mine` of all ranks, in rank order, end to end. All are of equal length.
 pub async fn allgather(t: &(impl Ranks + ?Sized), tag: u32, mine: &[u8]) -> Result<Vec<u8>> {
     let (rank, size, item) = (t.rank(), t.size(), mine.len());
@@ -338,12 +327,6 @@ mod tests {
                 assert_eq!((sum, below), (letters(0..size), letters(0..rank)));
             }
         }
-    }
-
-    #[test]
-    fn exscan_sum_gives_the_sum_below_and_the_total() {
-        let all = run(6, |t| Box::pin(async move { exscan_sum(&*t, 0, t.rank() as u64).await }));
-        assert_eq!(all, [0, 0, 1, 3, 6, 10].map(|below| Ok((below, 15))));
     }
 
     #[test]

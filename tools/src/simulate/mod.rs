@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// Changes a property of every machine
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Matches so many readers with the ranks, which write a coupled file
+    /// Lets so many ranks of another job read the pattern, which the ranks write to a coupled file
     #[arg(long, value_delimiter = ',', value_parser = numbers::ranks(MAX_RANKS))]
     #[arg(conflicts_with_all = ["read", "markdown"])]
     readers: Vec<u64>,
