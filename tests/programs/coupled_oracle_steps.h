@@ -173,7 +173,7 @@ static void must_be_seen(const struct series *s, int records, int waits) {
     if (rank == s->announcer && records) {
         s->marks->sure[0] = sure;
         for (int times = 0; waits && s->marks->seen < sure; times++) {
-            if (times == 5000) {
+            if (times == 10000) {
                 printf("generation %d, record %d of %d, way %d, %d variables, seen %ld\n",
                        s->number, records, s->records, s->way, s->variables, s->marks->seen);
                 end(s->file.name, "readers do not see a record that they must see, not in time");
