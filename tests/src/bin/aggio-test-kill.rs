@@ -113,7 +113,7 @@ fn arm() {
 
 /// Starts the program as a process that this one traces, and that has stopped.
 fn start(mut command: Command) -> io::Result<i32> {
-    // SAFETY: this process has one thread, so that the child can do what it wants.
+    // SAFETY: this process has one thread, so that no lock is held in the child.
     let child = unsafe { libc::fork() };
     match child {
         -1 => Err(io::Error::last_os_error()),
@@ -131,8 +131,8 @@ fn start(mut command: Command) -> io::Result<i32> {
     }
 }
 
-/// From now on this process, and those that it starts, stop for their tracer at every call but
-/// those that only wait. The kernel filters them: a stop takes longer than most calls.
+/// Lets this process, and those that it starts, stop for their tracer at every call that does not
+/// only wait. The kernel selects the calls: a stop takes longer than most of them.
 fn stop_at_calls() -> io::Result<()> {
     let statement =
         |code: u32, operand| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: operand };

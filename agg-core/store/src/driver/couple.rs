@@ -47,9 +47,9 @@ struct CoupledFile {
     /// Bytes read by this process.
     moved: AtomicU64,
     waits: Waits,
-    /// Constant costs. Measured times vary with the page faults of memory that has just arrived,
-    /// and would change from one generation to the next which node reads which bytes. The agents
-    /// send in advance what a node has read of the generation before.
+    /// Constant costs. Measured times vary with the page faults of new memory, and would change
+    /// the file domains from one generation to the next. Agents push the bytes of the places that
+    /// a node read in the last generation, so a node must read the same places again.
     costs: Meter,
     closed: AtomicBool,
     /// The `errno` of the last [`renew`](Driver::renew); 0 if it succeeded.

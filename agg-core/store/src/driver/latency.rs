@@ -88,7 +88,7 @@ impl Meter {
         Self::measuring(file_system, true)
     }
 
-    /// A meter whose costs stay those assumed for a file system.
+    /// A meter that does not measure: its costs are the assumed ones of a file system.
     pub(super) fn assuming(file_system: &str) -> Self {
         Self::measuring(file_system, false)
     }
